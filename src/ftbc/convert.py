@@ -1,0 +1,128 @@
+"""The pipeline on one page: trace -> canonical -> fold -> pool -> threshold -> initial -> place -> calibrate."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ftbc.calibrate.base import Calibration, Progress, silent
+from ftbc.calibration_data import check_model, gather_images
+from ftbc.check import require_activation
+from ftbc.errors import RecipeError, TraceError
+from ftbc.graph.canonical import Cleaned, canonical
+from ftbc.graph.fold import fold
+from ftbc.graph.ir import Graph, Node
+from ftbc.graph.ops import MaxPool
+from ftbc.graph.pool import POLICIES
+from ftbc.graph.trace import trace
+from ftbc.measure.match import relative_error_and_rate
+from ftbc.network import SpikingNetwork
+from ftbc.neuron import IntegrateFire, SpikingMaxPool
+from ftbc.recipe import Recipe
+from ftbc.recipe import recipe as recipe_by_name
+from ftbc.threshold.activations import gather
+
+log = logging.getLogger(__name__)
+_BATCH = 128
+_SAME = 1e-3
+
+
+@torch.no_grad()
+def convert(
+    model: nn.Module,
+    calibration: Any,
+    steps: int,
+    recipe: str | Recipe = "ftbc",
+    *,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> SpikingNetwork:
+    """Turn a trained network into a spiking one for ``steps`` time steps.
+
+    model: any traceable nn.Module; it is copied, never changed. calibration: a tensor ``[N, ...]``, or an iterable
+    of tensors or of ``(tensor, label)`` pairs; labels are never used. recipe: a name or a `Recipe`.
+
+    >>> snn = convert(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), torch.rand(64, 4), steps=4)
+    >>> snn(torch.rand(5, 4)).shape
+    torch.Size([4, 5, 2])
+    """
+    if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
+        raise RecipeError(f"steps={steps!r}: give a whole number of time steps, at least 1")
+    method = recipe_by_name(recipe) if isinstance(recipe, str) else recipe
+    check_model(model)
+    images = gather_images(calibration, model)
+
+    cleaned = canonical(trace(model, images)).require()
+    require_activation(cleaned)
+    fold(cleaned.graph)
+    _require_same(model, cleaned, images[:_BATCH])
+    ann = _apply_pool(cleaned.graph, method, images[:_BATCH])
+
+    activations = gather(ann, images.split(_BATCH), method.threshold.grain)
+    dtype = images.dtype
+    neurons = {}
+    for name, seen in activations.items():
+        theta = method.threshold(seen, steps).to(dtype)
+        v0, bias = method.initial(theta, steps)
+        neurons[name] = IntegrateFire(steps, len(ann[name].shape)).set(theta, v0, bias)
+    snn = place(ann, neurons)
+
+    generator = torch.Generator().manual_seed(seed)
+    for calibrator in method.calibrate:
+        calibrator(Calibration(ann, snn, steps, images, generator, progress))
+    measured = relative_error_and_rate(ann, snn, images[:_BATCH], steps)
+    return SpikingNetwork(snn, steps, method, cleaned.head, measured).eval()
+
+
+def place(ann: Graph, neurons: dict[str, IntegrateFire]) -> Graph:
+    """A copy of the graph with neurons in the place of activations, and max-pools that act on spike trains."""
+    snn = ann.copy()
+    for name, neuron in neurons.items():
+        snn.replace_module(name, neuron)
+    for node in snn.of_type(*MaxPool):
+        if _reads_spikes(snn, node):
+            snn.replace_module(node.name, SpikingMaxPool(node.module))
+    return snn
+
+
+def _reads_spikes(graph: Graph, pool: Node) -> bool:
+    """Whether a max-pool follows neurons; one moved in front of its neuron acts on each step's current."""
+    users = graph.users(pool.name)
+    return not (users and all(isinstance(user.module, IntegrateFire) for user in users))
+
+
+def _require_same(model: nn.Module, cleaned: Cleaned, x: Tensor) -> None:
+    """Compare the clean graph with the model itself: a conversion of something else is worse than none."""
+    training = model.training
+    model.eval()
+    try:
+        wanted = model(x)
+    finally:
+        model.train(training)
+    wanted = wanted[0] if isinstance(wanted, tuple | list) else wanted
+    found = cleaned.graph(x)
+    found = cleaned.head(found) if cleaned.head is not None else found
+    if found.shape != wanted.shape or float((found - wanted).abs().max()) > _SAME * float(wanted.abs().max() + 1e-6):
+        raise TraceError(
+            f"the traced network gives other outputs than the model (by {float((found - wanted).abs().max()):.3g}): its forward "
+            "depends on something that tracing cannot see, such as hooks, randomness or values; convert a submodule"
+        )
+
+
+def _apply_pool(ann: Graph, method: Recipe, x: Tensor) -> Graph:
+    pools = ann.of_type(*MaxPool)
+    if not pools:
+        return ann
+    before = ann(x)
+    POLICIES[method.pool]()(ann)
+    if method.pool == "average":
+        change = float((ann(x) - before).pow(2).mean() / before.pow(2).mean().clamp(min=1e-12))
+        log.warning(
+            "%d max-pools became average pools: on the calibration images the ANN's own output changes by %.1f %% "
+            "(mean square); retrain it with average pooling, or use pool='spiking'",
+            len(pools), 100 * change,
+        )  # fmt: skip
+    return ann

@@ -1,0 +1,31 @@
+"""One encoded picture (JPEG, PNG ...) to RGB pixels, through Pillow."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ftbc.errors import FileError, MissingExtraError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+
+def pillow() -> Any:
+    """Import Pillow's ``Image`` module, or say how to install it."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingExtraError("pillow", "reading image files", "images") from error
+    return Image
+
+
+def open_rgb(source: Path | bytes, place: str) -> Image.Image:
+    """Decode a picture completely, as RGB; ``place`` names it in the error if it cannot be read."""
+    image_module = pillow()
+    try:
+        with image_module.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
+            return image.convert("RGB")
+    except Exception as error:  # a damaged picture makes Pillow's decoders raise nearly anything
+        raise FileError(f"{place} cannot be read as an image: replace it or remove it") from error

@@ -1,0 +1,42 @@
+"""Every error a user can meet. Each message is one line that names the thing, the place and the remedy."""
+
+from __future__ import annotations
+
+
+class FtbcError(Exception):
+    """Base of all errors meant for a user; the command line shows its text alone and exits with status 2."""
+
+
+class TraceError(FtbcError):
+    """The network's forward could not be followed."""
+
+
+class UnsupportedError(FtbcError):
+    """The network holds something that spikes cannot pass."""
+
+
+class InputError(FtbcError):
+    """Data of the wrong shape, type, device or content."""
+
+
+class NotFiniteError(FtbcError):
+    """NaN or infinity in inputs, weights or activations."""
+
+
+class RecipeError(FtbcError):
+    """An unknown recipe, a wrong setting, or pieces that do not go together."""
+
+
+class FileError(FtbcError):
+    """A file that is missing, damaged, foreign or cannot be written."""
+
+
+class ModelError(FtbcError):
+    """A model that is not in the zoo, or weights that do not fit it."""
+
+
+class MissingExtraError(FtbcError):
+    """An optional package is needed that is not installed."""
+
+    def __init__(self, package: str, purpose: str, extra: str) -> None:
+        super().__init__(f"{purpose} needs the package '{package}': install it with pip install 'ftbc[{extra}]'")

@@ -1,0 +1,135 @@
+"""The operations of a clean graph that torch.nn has no module for. All take the batch in dimension 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Activation(nn.Module):
+    """A site where a spiking neuron will stand: ``a = clamp(z, 0, upper)``; ``upper=None`` is the plain ReLU."""
+
+    def __init__(self, upper: float | None = None) -> None:
+        super().__init__()
+        self.upper = upper
+
+    def forward(self, z: Tensor) -> Tensor:
+        return torch.clamp(z, 0, self.upper)
+
+    def extra_repr(self) -> str:
+        return "" if self.upper is None else f"upper={self.upper:g}"
+
+
+class Sum(nn.Module):
+    """Weighted sum of its inputs: additions and subtractions of any number of branches."""
+
+    def __init__(self, weights: Sequence[float]) -> None:
+        super().__init__()
+        self.weights = tuple(float(w) for w in weights)
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        terms = [x if w == 1 else x * w for x, w in zip(inputs, self.weights, strict=True)]
+        total = terms[0]
+        for term in terms[1:]:
+            total = total + term
+        return total
+
+
+class Affine(nn.Module):
+    """``scale * x + shift`` with constants that broadcast over the batch (first dimension 1): a lone BatchNorm."""
+
+    scale: Tensor
+    shift: Tensor
+
+    def __init__(self, scale: Tensor, shift: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("scale", scale)
+        self.register_buffer("shift", shift)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.addcmul(self.shift, x, self.scale)
+
+
+class Concat(nn.Module):
+    """Join the inputs along ``dim`` (never the batch)."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return torch.cat(inputs, self.dim)
+
+
+class Reshape(nn.Module):
+    """Give each item of the batch the shape ``shape``: view, flatten, squeeze and unsqueeze."""
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        super().__init__()
+        self.shape = tuple(int(size) for size in shape)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.reshape(x.shape[0], *self.shape)
+
+
+class Permute(nn.Module):
+    """Reorder the dimensions; ``dims[0]`` is 0, the batch."""
+
+    def __init__(self, dims: Sequence[int]) -> None:
+        super().__init__()
+        self.dims = tuple(int(d) for d in dims)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.permute(self.dims)
+
+
+class Reduce(nn.Module):
+    """Mean or sum over dimensions other than the batch."""
+
+    def __init__(self, dims: Sequence[int], keepdim: bool, mean: bool) -> None:
+        super().__init__()
+        self.dims = tuple(int(d) for d in dims)
+        self.keepdim = keepdim
+        self.mean = mean
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mean(self.dims, self.keepdim) if self.mean else x.sum(self.dims, self.keepdim)
+
+
+class Slice(nn.Module):
+    """Every ``step``-th entry from ``start`` to ``stop`` along one dimension: slices, chunks and splits."""
+
+    def __init__(self, dim: int, start: int, stop: int, step: int = 1) -> None:
+        super().__init__()
+        self.dim, self.start, self.stop, self.step = dim, start, stop, step
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[(slice(None),) * self.dim + (slice(self.start, self.stop, self.step),)]
+
+
+class Pad(nn.Module):
+    """`torch.nn.functional.pad` over dimensions other than the batch."""
+
+    def __init__(self, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> None:
+        super().__init__()
+        self.pad = tuple(int(p) for p in pad)
+        self.mode = mode
+        self.value = value
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.pad(x, self.pad, self.mode, self.value if self.mode == "constant" else None)
+
+
+MaxPool = (
+    nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.AdaptiveMaxPool3d
+)  # fmt: skip
+Convolution = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+TransposedConvolution = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+Synapses = (*Convolution, *TransposedConvolution, nn.Linear)
+AveragePool = (
+    nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d
+)  # fmt: skip
+Rearrangement = (nn.Upsample, nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle)

@@ -1,0 +1,43 @@
+"""What to tell a user about an operation that spikes cannot pass."""
+
+from __future__ import annotations
+
+_TRAIN_WITH_RELU = "replace it by nn.ReLU and fine-tune the network before converting"
+_NORM = "it divides by statistics of each input; train with BatchNorm, which folds into the weights"
+_PRODUCT = "products of activations are not linear; convert the part before and the part after it separately"
+_RECURRENT = "recurrent layers carry a state of their own; convert only the feed-forward submodule"
+_LAST = "it converts only as the very last operation; inside the network replace it by nn.ReLU and fine-tune"
+
+_REMEDIES = {
+    **dict.fromkeys(
+        ("gelu", "GELU", "silu", "SiLU", "silu_", "hardswish", "Hardswish", "hardswish_", "mish", "Mish", "tanh",
+         "Tanh", "elu", "ELU", "selu", "SELU", "celu", "CELU", "softplus", "Softplus", "leaky_relu", "leaky_relu_",
+         "LeakyReLU", "prelu", "PReLU", "rrelu", "RReLU", "hardsigmoid", "Hardsigmoid", "hardsigmoid_", "abs",
+         "pow", "square", "exp", "sqrt", "threshold", "GLU", "glu", "Softsign", "LogSigmoid"),
+        _TRAIN_WITH_RELU,
+    ),
+    **dict.fromkeys(
+        ("LayerNorm", "layer_norm", "GroupNorm", "group_norm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
+         "instance_norm", "LocalResponseNorm", "local_response_norm", "RMSNorm", "rms_norm", "normalize"),
+        _NORM,
+    ),
+    **dict.fromkeys(
+        ("mul", "matmul", "bmm", "einsum", "baddbmm", "scaled_dot_product_attention", "MultiheadAttention",
+         "Bilinear", "div", "max", "min", "maximum", "minimum"),
+        _PRODUCT,
+    ),
+    **dict.fromkeys(("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell"), _RECURRENT),
+    **dict.fromkeys(
+        ("softmax", "log_softmax", "Softmax", "LogSoftmax", "Softmax2d", "sigmoid", "Sigmoid"), _LAST
+    ),
+    **dict.fromkeys(("Embedding", "embedding"), "start the conversion behind the embedding, at its submodule"),
+}  # fmt: skip
+
+
+def remedy_for(operation: str) -> str:
+    """The advice for an operation by its name; unknown ones get the general one."""
+    return _REMEDIES.get(
+        operation,
+        "it is not known to be linear or an activation; express it with supported layers, or convert the "
+        "submodules before and after it",
+    )

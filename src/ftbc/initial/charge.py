@@ -1,0 +1,46 @@
+"""Where the membrane starts. Half a threshold turns the neuron's floor into rounding: E[error] = 0 for uniform input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Zero:
+    """``v[0] = 0``: the neuron rounds down."""
+
+    def __call__(self, theta: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+        """Initial potential, shaped as theta, and bias ``[T, ...]``."""
+        return torch.zeros_like(theta), theta.new_zeros((steps, *theta.shape))
+
+
+@dataclass(frozen=True)
+class Half:
+    """``v[0] = theta / 2``. Reference: Bu et al., AAAI 2022 (OPI) and ICLR 2022 (QCFS)."""
+
+    def __call__(self, theta: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+        """Initial potential, shaped as theta, and bias ``[T, ...]``."""
+        return theta / 2, theta.new_zeros((steps, *theta.shape))
+
+
+@dataclass(frozen=True)
+class SpreadHalf:
+    """``v[0] = 0`` and ``theta / 2T`` at each step. Reference: Deng and Gu, ICLR 2021 (RTS); FTBC's released code."""
+
+    def __call__(self, theta: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+        """Initial potential, shaped as theta, and bias ``[T, ...]``."""
+        return torch.zeros_like(theta), (theta / (2 * steps)).repeat(steps, *[1] * theta.ndim)
+
+
+@dataclass(frozen=True)
+class Given:
+    """``v[0] = fraction * theta`` with a fraction of your own."""
+
+    fraction: float
+
+    def __call__(self, theta: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+        """Initial potential, shaped as theta, and bias ``[T, ...]``."""
+        return theta * self.fraction, theta.new_zeros((steps, *theta.shape))

@@ -1,0 +1,149 @@
+"""The spiking network that a conversion gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ftbc.errors import InputError
+from ftbc.graph.ir import Graph
+from ftbc.neuron import IntegrateFire
+from ftbc.recipe import Recipe
+from ftbc.simulate import Stepper, layerwise, stepwise
+from ftbc.simulate.layerwise import Observer, images_at_once
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A row of `SpikingNetwork.layers`: one spiking layer.
+
+    threshold: the mean over the layer; firing_rate: spikes per neuron and step; error: mean square of (average
+    spikes - activation) over the mean square of the activation. The last two are measured on calibration images.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    threshold: float
+    firing_rate: float
+    error: float
+
+
+class SpikingNetwork(nn.Module):
+    """A converted network: `graph` with neurons, to be run for up to ``steps`` steps.
+
+    ``snn(x)`` gives ``[T, N, ...]``: entry t is the mean output of the first t + 1 steps, in the ANN's own units.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        steps: int,
+        recipe: Recipe,
+        head: nn.Module | None = None,
+        measured: dict[str, tuple[float, float]] | None = None,
+    ) -> None:
+        super().__init__()
+        self.graph = graph
+        self.steps = steps
+        self.recipe = recipe
+        self.head = head
+        self.measured = measured or {}
+        self._stepper: Stepper | None = None
+        self._total: Tensor | None = None
+        self._taken = 0
+
+    @torch.no_grad()
+    def forward(
+        self, x: Tensor, time_first: bool = False, engine: str = "layerwise", observe: Observer | None = None
+    ) -> Tensor:
+        """Run from rest.
+
+        x: ``[N, ...]``, the same at each step, or ``[T, N, ...]`` with ``time_first``. engine: "layerwise" (fast)
+        or "stepwise" (memory independent of T); both give the same spikes. observe: see `simulate.layerwise`.
+        """
+        self._check(x, time_first)
+        steps = len(x) if time_first else self.steps
+        if engine == "stepwise":
+            outputs = torch.stack(list(stepwise(self.graph, x, steps, time_first)))
+        elif engine == "layerwise":
+            at_once = images_at_once(self.graph, steps)
+            parts = x.split(at_once, dim=1 if time_first else 0)
+            outputs = torch.cat([layerwise(self.graph, part, steps, time_first, observe) for part in parts], 1)
+        else:
+            raise InputError(f"there is no engine {engine!r}: choose 'layerwise' or 'stepwise'")
+        return self._read_out(_running_mean(outputs))
+
+    @torch.no_grad()
+    def step(self, x: Tensor) -> Tensor:
+        """Take one step from where the network is, and return the mean output since the last `reset`."""
+        if self._stepper is None:
+            self._check(x, time_first=False)
+            self._stepper = Stepper(self.graph, constant=False)
+        output = self._stepper.step(x)
+        self._total = output if self._total is None else self._total + output
+        self._taken += 1
+        return self._read_out((self._total / self._taken).unsqueeze(0))[0]
+
+    def reset(self) -> None:
+        """Put every neuron to rest."""
+        if self._stepper is not None:
+            self._stepper.reset()
+        self._stepper, self._total, self._taken = None, None, 0
+
+    def layers(self) -> list[Layer]:
+        """One row for each spiking layer, in order."""
+        rows = []
+        for node in self.graph.of_type(IntegrateFire):
+            theta = node.module.threshold
+            rate, error = self.measured.get(node.name, (float("nan"), float("nan")))
+            rows.append(Layer(node.name, node.shape, float(theta.mean()), rate, error))  # type: ignore[arg-type, operator]
+        return rows
+
+    def save(self, path: str | Path) -> None:
+        """Write one safetensors file that `ftbc.load` reads without the model's own code."""
+        from ftbc.save import save
+
+        save(self, path)
+
+    def with_unit_thresholds(self) -> SpikingNetwork:
+        """The same network with every threshold 1 and spikes of exactly 0 or 1: the form for chips."""
+        from ftbc.graph.scale import scale_thresholds_to_one
+
+        graph = self.graph.copy()
+        scale_thresholds_to_one(graph)
+        return SpikingNetwork(graph, self.steps, self.recipe, self.head, dict(self.measured))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy starts at rest: the running state belongs to the one who steps.
+        return {**self.__dict__, "_stepper": None, "_total": None, "_taken": 0}
+
+    def _read_out(self, mean: Tensor) -> Tensor:
+        if self.head is None:
+            return mean
+        return self.head(mean.flatten(0, 1)).unflatten(0, mean.shape[:2])
+
+    def _check(self, x: Tensor, time_first: bool) -> None:
+        expected = self.graph.input_shape
+        leading = 2 if time_first else 1
+        if not isinstance(x, Tensor):
+            raise InputError(f"the network takes a tensor, not {type(x).__name__}")
+        if tuple(x.shape[leading:]) != expected or x.ndim != len(expected) + leading:
+            wanted = ", ".join([*(["T"] if time_first else []), "N", *map(str, expected)])
+            raise InputError(f"the network takes input of shape [{wanted}], not {list(x.shape)}")
+        if time_first and not 1 <= len(x) <= self.steps:
+            raise InputError(f"the input has {len(x)} steps, the network was converted for 1 to {self.steps}")
+        weight = next((p for p in self.graph.parameters()), None)
+        if weight is not None and (x.dtype != weight.dtype or x.device != weight.device):
+            raise InputError(
+                f"the input is {x.dtype} on {x.device}, the network {weight.dtype} on {weight.device}: convert the input"
+            )
+
+
+def _running_mean(outputs: Tensor) -> Tensor:
+    """Mean over the steps so far, for each step of ``[T, N, ...]``."""
+    counts = torch.arange(1, len(outputs) + 1, dtype=outputs.dtype, device=outputs.device)
+    return outputs.cumsum(0) / counts.view(-1, *[1] * (outputs.ndim - 1))

@@ -1,0 +1,40 @@
+"""The integrate-and-fire neuron with soft reset, as pure functions.
+
+    v[t] = v[t-1] + x[t] + b[t]          integrate; b is the temporal bias
+    s[t] = theta * H(v[t] - theta)       fire: a spike carries the value theta
+    v[t] <- v[t] - s[t]                  soft reset: what exceeds the threshold is kept
+
+Reference: section 3.1 and the equation with b[t] in section 4 of the FTBC paper (Wu et al., ECCV 2024).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def fire(v: Tensor, theta: Tensor) -> tuple[Tensor, Tensor]:
+    """Spikes of a membrane potential, and what is left of it.
+
+    >>> s, v = fire(torch.tensor([0.4, 1.0, 2.5]), torch.tensor(1.0))
+    >>> s.tolist(), v.tolist()
+    ([0.0, 1.0, 1.0], [0.4000000059604645, 0.0, 1.5])
+    """
+    s = theta * (v >= theta)
+    return s, v - s
+
+
+def integrate_and_fire(x: Tensor, theta: Tensor, v0: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """All steps of a layer: spikes ``[T, N, ...]`` and the final potential ``[N, ...]``.
+
+    x: currents ``[T, N, ...]`` (a constant current is an expanded view); theta, v0: broadcastable to one item;
+    b: ``[T, 1, ...]``, broadcastable to the currents.
+    """
+    spikes = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    v = v0.expand_as(x[0]).clone()
+    for t in range(len(x)):
+        v += x[t]
+        v += b[t]
+        torch.mul(v >= theta, theta, out=spikes[t])
+        v -= spikes[t]
+    return spikes, v

@@ -1,0 +1,79 @@
+"""The neurons of one layer: thresholds, initial potential, temporal bias and membrane, all of them buffers."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ftbc.errors import InputError
+from ftbc.graph.spec import register
+from ftbc.neuron.functional import fire, integrate_and_fire
+from ftbc.neuron.temporal import Temporal
+
+
+@register("steps", "rank")
+class IntegrateFire(Temporal):
+    """Integrate-and-fire neurons with soft reset and a temporal bias.
+
+    threshold, initial: ``[1]`` (one for the layer), ``[C]`` (per channel) or ``[C, H, W]`` (per neuron);
+    bias: ``[T, 1]``, ``[T, C]`` or ``[T, C, H, W]``; rank: the number of dimensions of one item.
+
+    >>> neuron = IntegrateFire(steps=2, rank=1).set(threshold=torch.ones(1), initial=torch.zeros(1))
+    >>> current = torch.tensor([[0.6]])
+    >>> neuron(current), neuron(current)
+    (tensor([[0.]]), tensor([[1.]]))
+    """
+
+    threshold: Tensor
+    initial: Tensor
+    bias: Tensor
+    v: Tensor | None
+
+    def __init__(self, steps: int, rank: int) -> None:
+        super().__init__()
+        self.steps = steps
+        self.rank = rank
+        for name in ("threshold", "initial", "bias"):
+            self.register_buffer(name, torch.empty(0))
+        self.register_buffer("v", None, persistent=False)
+        self.t = 0
+
+    def set(self, threshold: Tensor, initial: Tensor, bias: Tensor | None = None) -> IntegrateFire:
+        """Give the neurons their constants; without ``bias`` it is zero, one row per step and channel."""
+        self.threshold = threshold.clone()
+        self.initial = initial.expand_as(threshold).clone()
+        self.bias = threshold.new_zeros((self.steps, *threshold.shape)) if bias is None else bias.clone()
+        return self
+
+    def spread(self, constant: Tensor) -> Tensor:
+        """A constant per layer, channel or neuron, shaped to broadcast over one item."""
+        return constant if constant.ndim == self.rank else constant.view(-1, *[1] * (self.rank - 1))
+
+    def reset(self) -> None:
+        self.v = None
+        self.t = 0
+
+    def charge(self, x: Tensor) -> Tensor:
+        """The membrane after this step's current and before its bias; the state is not changed."""
+        v = self.spread(self.initial) if self.v is None else self.v
+        return v + x
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.t >= self.steps:
+            raise InputError(
+                f"step {self.t + 1} of a network converted for {self.steps} steps: call reset() before the next "
+                f"input, or convert with more steps"
+            )
+        u = self.charge(x)
+        u += self.spread(self.bias[self.t])
+        s, self.v = fire(u, self.spread(self.threshold))
+        self.t += 1
+        return s
+
+    def run(self, x: Tensor) -> Tensor:
+        steps = x.shape[0]
+        bias = torch.stack([self.spread(row) for row in self.bias[:steps]]).unsqueeze(1)
+        return integrate_and_fire(x, self.spread(self.threshold), self.spread(self.initial), bias)[0]
+
+    def extra_repr(self) -> str:
+        return f"steps={self.steps}, thresholds={tuple(self.threshold.shape)}"

@@ -1,0 +1,46 @@
+"""Max-pooling of spike trains that is exact for every number of steps."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ftbc.graph.spec import describe, rebuild, register
+from ftbc.neuron.temporal import Temporal
+
+
+@register("pool")
+class SpikingMaxPool(Temporal):
+    """Send how much the maximum of the accumulated inputs has grown: ``y[t] = max(c[t]) - max(c[t-1])``.
+
+    With c[t] the sum of the inputs so far, the outputs up to t sum to max(c[t]): the average output is the
+    maximum of the average inputs at each t. Where the inputs of a window are spikes of one size, the maximum of
+    their counts grows by at most one, so the output is again a train of single spikes of that size.
+    Reference: lateral inhibition pooling, Li and Zeng, IJCAI 2022.
+    """
+
+    def __init__(self, pool: nn.Module | dict) -> None:
+        super().__init__()
+        self._pool = rebuild(pool, {}) if isinstance(pool, dict) else pool
+        self.register_buffer("total", None, persistent=False)
+        self.register_buffer("sent", None, persistent=False)
+
+    @property
+    def pool(self) -> dict:
+        """The pooling window as data, for saving."""
+        return describe(self._pool)
+
+    def reset(self) -> None:
+        self.total = self.sent = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.total = x if self.total is None else self.total + x
+        largest = self._pool(self.total)
+        grown = largest if self.sent is None else largest - self.sent
+        self.sent = largest
+        return grown
+
+    def run(self, x: Tensor) -> Tensor:
+        totals = x.cumsum(0)
+        largest = self._pool(totals.flatten(0, 1)).unflatten(0, x.shape[:2])
+        return torch.cat([largest[:1], largest[1:] - largest[:-1]])

@@ -1,0 +1,19 @@
+"""What engines ask of a module that lives in time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+
+
+class Temporal(nn.Module, ABC):
+    """A module with a state: `forward` is one step, `run` all steps at once, `reset` forgets."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Forget the past: the next call of `forward` is step 0."""
+
+    @abstractmethod
+    def run(self, x: Tensor) -> Tensor:
+        """All steps from rest: ``[T, N, ...]`` from ``[T, N, ...]``; the state is left as it was."""

@@ -1,0 +1,15 @@
+"""Which values change from step to step: only they are computed more than once."""
+
+from __future__ import annotations
+
+from ftbc.graph.ir import INPUT, Graph
+from ftbc.neuron.temporal import Temporal
+
+
+def varying(graph: Graph, input_varies: bool) -> set[str]:
+    """Names of the values that may differ between steps: all that lies behind a neuron, or behind a varying input."""
+    found = {INPUT} if input_varies else set()
+    for node in graph:
+        if isinstance(node.module, Temporal) or any(name in found for name in node.inputs):
+            found.add(node.name)
+    return found

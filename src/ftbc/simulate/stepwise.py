@@ -1,0 +1,67 @@
+"""One step after another, as a chip would: one small state per layer, memory independent of T."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from torch import Tensor
+
+from ftbc.graph.ir import INPUT, Graph, Node
+from ftbc.neuron.temporal import Temporal
+from ftbc.simulate.schedule import varying
+
+Cell = Callable[[Node, Tensor], Tensor]
+"""What a neuron does with its current at this step; by default the neuron's own `forward`."""
+
+
+def _own_step(node: Node, current: Tensor) -> Tensor:
+    return node.module(current)
+
+
+class Stepper:
+    """Runs one step at a time from rest. With ``constant`` the input is the same at each step since the reset, and
+    what depends on it alone is computed at the first step and kept."""
+
+    def __init__(self, graph: Graph, constant: bool, cell: Cell = _own_step) -> None:
+        self.graph = graph
+        self.cell = cell
+        changing = varying(graph, input_varies=not constant)
+        self.once = [node for node in graph if node.name not in changing]
+        self.each = [node for node in graph if node.name in changing]
+        self.read_later = {name for node in self.each for name in node.inputs} - changing
+        self.released = graph.released_after()
+        self.kept: dict[str, Tensor] | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Put every neuron to rest and forget the kept values."""
+        self.kept = None
+        for node in self.graph.of_type(Temporal):
+            node.module.reset()  # type: ignore[operator]
+
+    def step(self, x: Tensor) -> Tensor:
+        """The output at the next step."""
+        if self.kept is None:
+            values = {INPUT: x}
+            self._run(self.once, values, keep=self.read_later)
+            self.kept = {name: values[name] for name in self.read_later}
+        values = {**self.kept, INPUT: x}
+        self._run(self.each, values, keep=set())
+        return values[self.graph.output]
+
+    def _run(self, nodes: list[Node], values: dict[str, Tensor], keep: set[str]) -> None:
+        for node in nodes:
+            inputs = [values[name] for name in node.inputs]
+            temporal = isinstance(node.module, Temporal)
+            values[node.name] = self.cell(node, inputs[0]) if temporal else node.module(*inputs)
+            for name in self.released.get(node.name, ()):
+                if name not in keep:
+                    del values[name]
+
+
+def stepwise(graph: Graph, x: Tensor, steps: int, time_first: bool = False, cell: Cell = _own_step) -> Iterator[Tensor]:
+    """Yield the output at each step, ``[N, ...]``, from rest; x as for `layerwise`."""
+    stepper = Stepper(graph, constant=not time_first, cell=cell)
+    for t in range(steps):
+        yield stepper.step(x[t] if time_first else x)
+    stepper.reset()

@@ -1,0 +1,96 @@
+"""Statistics of the ANN's activations that thresholds are chosen from: maxima and histograms, gathered in a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ftbc.errors import NotFiniteError
+from ftbc.graph.ir import Graph, Node
+from ftbc.graph.ops import Activation
+
+Grain = Literal["layer", "channel", "neuron"]
+"""What shares one number: all neurons of a layer, those of a channel, or none."""
+
+BINS = 4096
+_MOST_CELLS = 1 << 24
+
+
+@dataclass
+class Activations:
+    """Positive activations of one site in groups (by `Grain`).
+
+    maximum: ``[G]``; counts: ``[G, bins]``, how many activations lie in each of ``bins`` equal parts of 0 ..
+    maximum; shape: that of a threshold per layer ``[1]``, channel ``[C]`` or neuron ``[C, H, W]``.
+    """
+
+    maximum: Tensor
+    counts: Tensor
+    shape: tuple[int, ...]
+
+    @property
+    def centres(self) -> Tensor:
+        """The middle of each bin, relative to the maximum: ``[bins]``."""
+        bins = self.counts.shape[1]
+        return (torch.arange(bins, dtype=torch.float64, device=self.counts.device) + 0.5) / bins
+
+    def threshold(self, relative: Tensor) -> Tensor:
+        """Thresholds from fractions of the maximum; groups that were never active get the layer's largest.
+
+        Such a group has no current that could lift it over any positive threshold, so it stays silent; the
+        largest one of its layer keeps it so when an unusual input comes.
+        """
+        theta = relative * self.maximum
+        dead = self.maximum <= 0
+        largest = theta.max() if bool((~dead).any()) else theta.new_ones(())
+        return torch.where(dead, largest, theta).reshape(self.shape)
+
+
+def gather(ann: Graph, batches: Iterable[Tensor], grain: Grain) -> dict[str, Activations]:
+    """Two passes over the batches: maxima, then histograms. Memory does not grow with the number of images."""
+    batches = list(batches)
+    found: dict[str, Activations] = {}
+
+    def take_maximum(node: Node, a: Tensor) -> None:
+        if not isinstance(node.module, Activation):
+            return
+        if not bool(torch.isfinite(a).all()):
+            raise NotFiniteError(f"{node.place} gives NaN or infinity on the calibration images: check weights and scaling")
+        largest = _groups(a, grain).amax(0).double()
+        if node.name in found:
+            largest = torch.maximum(found[node.name].maximum, largest)
+        shape = {"layer": (1,), "channel": node.shape[:1], "neuron": node.shape}[grain]
+        found[node.name] = Activations(largest, largest.new_zeros(0), shape)
+
+    def count(node: Node, a: Tensor) -> None:
+        if node.name not in found:
+            return
+        site = found[node.name]
+        groups = len(site.maximum)
+        bins = min(BINS, max(128, _MOST_CELLS // groups))
+        if not site.counts.numel():
+            site.counts = site.maximum.new_zeros(groups, bins)
+        values = _groups(a, grain)
+        scale = torch.where(site.maximum > 0, bins / site.maximum, 0).to(a.dtype)
+        place = (values * scale).long().clamp_(max=bins - 1)
+        place += torch.arange(groups, device=a.device) * bins
+        site.counts += torch.bincount(place[values > 0], minlength=groups * bins).view(groups, bins)
+
+    for batch in batches:
+        ann(batch, take_maximum)
+    for batch in batches:
+        ann(batch, count)
+    return found
+
+
+def _groups(a: Tensor, grain: Grain) -> Tensor:
+    """Activations ``[N, C, ...]`` as ``[samples, groups]``."""
+    if grain == "layer":
+        return a.reshape(-1, 1)
+    if grain == "neuron":
+        return a.flatten(1)
+    return a.movedim(1, -1).reshape(-1, a.shape[1])
