@@ -4,10 +4,12 @@ from ftbc import data, errors, zoo
 from ftbc.calibrate import FTBC
 from ftbc.check import check
 from ftbc.convert import convert
+from ftbc.measure.evaluate import Evaluation, evaluate
 from ftbc.network import SpikingNetwork
 from ftbc.recipe import Recipe, read_recipe, recipe, recipes
+from ftbc.save import load
 
 __version__ = "0.1.0"
 __all__ = [
-    "FTBC", "Recipe", "SpikingNetwork", "check", "convert", "data", "errors", "read_recipe", "recipe", "recipes", "zoo"
+    "FTBC", "Evaluation", "Recipe", "SpikingNetwork", "check", "convert", "data", "errors", "evaluate", "load", "read_recipe", "recipe", "recipes", "zoo"
 ]  # fmt: skip

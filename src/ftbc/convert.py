@@ -14,13 +14,14 @@ from ftbc.check import require_activation
 from ftbc.errors import RecipeError, TraceError
 from ftbc.graph.canonical import Cleaned, canonical
 from ftbc.graph.fold import fold
-from ftbc.graph.ir import Graph, Node
+from ftbc.graph.ir import Graph
 from ftbc.graph.ops import MaxPool
 from ftbc.graph.pool import POLICIES
 from ftbc.graph.trace import trace
 from ftbc.measure.match import relative_error_and_rate
 from ftbc.network import SpikingNetwork
-from ftbc.neuron import IntegrateFire, SpikingMaxPool
+from ftbc.neuron import IntegrateFire
+from ftbc.neuron.place import place
 from ftbc.recipe import Recipe
 from ftbc.recipe import recipe as recipe_by_name
 from ftbc.threshold.activations import gather
@@ -75,23 +76,6 @@ def convert(
         calibrator(Calibration(ann, snn, steps, images, generator, progress))
     measured = relative_error_and_rate(ann, snn, images[:_BATCH], steps)
     return SpikingNetwork(snn, steps, method, cleaned.head, measured).eval()
-
-
-def place(ann: Graph, neurons: dict[str, IntegrateFire]) -> Graph:
-    """A copy of the graph with neurons in the place of activations, and max-pools that act on spike trains."""
-    snn = ann.copy()
-    for name, neuron in neurons.items():
-        snn.replace_module(name, neuron)
-    for node in snn.of_type(*MaxPool):
-        if _reads_spikes(snn, node):
-            snn.replace_module(node.name, SpikingMaxPool(node.module))
-    return snn
-
-
-def _reads_spikes(graph: Graph, pool: Node) -> bool:
-    """Whether a max-pool follows neurons; one moved in front of its neuron acts on each step's current."""
-    users = graph.users(pool.name)
-    return not (users and all(isinstance(user.module, IntegrateFire) for user in users))
 
 
 def _require_same(model: nn.Module, cleaned: Cleaned, x: Tensor) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ftbc.errors import InputError
 from ftbc.graph.ir import Graph
 from ftbc.neuron import IntegrateFire
+from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.recipe import Recipe
 from ftbc.simulate import Stepper, layerwise, stepwise
 from ftbc.simulate.layerwise import Observer, images_at_once
@@ -111,8 +112,6 @@ class SpikingNetwork(nn.Module):
 
     def with_unit_thresholds(self) -> SpikingNetwork:
         """The same network with every threshold 1 and spikes of exactly 0 or 1: the form for chips."""
-        from ftbc.graph.scale import scale_thresholds_to_one
-
         graph = self.graph.copy()
         scale_thresholds_to_one(graph)
         return SpikingNetwork(graph, self.steps, self.recipe, self.head, dict(self.measured))

@@ -155,13 +155,6 @@ _RECIPES = (
         calibrate=(FTBC(),),
     ),
     Recipe(
-        name="ftbc-released",
-        summary="FTBC with the choices of its released code: floor thresholds, theta/2T a step, target not clipped",
-        threshold=MeanSquare("floor"),
-        initial=SpreadHalf(),
-        calibrate=(FTBC(alpha=0.5, iterations=10, clip=False),),
-    ),
-    Recipe(
         name="ftbc-cifar",
         summary="FTBC with the settings of the paper's table for CIFAR: alpha 0.2, 10 iterations of 2 x 128 images",
         threshold=MeanSquare("floor"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ftbc.data.atomic import replacing
+from ftbc.atomic import replacing
 from ftbc.data.decode import open_rgb
 from ftbc.data.images import NORMALISATIONS, Images, Normalise
 from ftbc.errors import FileError, InputError

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from ftbc.data.atomic import replacing
+from ftbc.atomic import replacing
 from ftbc.data.balance import draw_balanced
 from ftbc.data.images import NORMALISATIONS, Images
 from ftbc.data.npz import read_npz

@@ -1,0 +1,48 @@
+"""`ftbc convert`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import ftbc
+from ftbc.cli.options import (
+    CalibrationData, Classes, Data, Images_, Json, Model, Normalisation, RecipeName, Seed, Steps, Weights,
+    find_data, find_model, find_recipe, write_json,
+)  # fmt: skip
+from ftbc.cli.progress import progress_bar
+
+
+def convert(
+    model: Model,
+    to: Annotated[Path, typer.Option(help="Write the spiking network to this file")],
+    weights: Weights = None,
+    classes: Classes = None,
+    data: Data = "cifar10-sample",
+    calibration: CalibrationData = None,
+    normalise: Normalisation = None,
+    images: Images_ = 256,
+    steps: Steps = 8,
+    recipe: RecipeName = "ftbc",
+    seed: Seed = 0,
+    json: Json = None,
+) -> None:
+    """Convert a trained network and write the spiking one to a file.
+
+    Example: `ftbc convert resnet20-cifar10 --steps 8 --to resnet20.snn`
+    """
+    network = find_model(model, weights, classes)
+    method = find_recipe(recipe)
+    chosen, _ = find_data(data, calibration, normalise, images, 1, seed)
+    with progress_bar() as progress:
+        snn = ftbc.convert(network, chosen, steps, method, seed=seed, progress=progress)
+    snn.save(to)
+    typer.echo(f"{'layer':24} {'shape':>14} {'threshold':>10} {'rate':>7} {'error':>7}")
+    for row in snn.layers():
+        shape = "x".join(map(str, row.shape))
+        typer.echo(f"{row.name:24} {shape:>14} {row.threshold:10.4g} {row.firing_rate:7.3f} {row.error:7.3f}")
+    typer.echo(f"\n{len(snn.layers())} spiking layers, T = {steps}, recipe {method.name}: written to {to}")
+    write_json(json, {"steps": steps, "recipe": method.to_dict(), "layers": [asdict(row) for row in snn.layers()]})

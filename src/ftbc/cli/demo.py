@@ -1,0 +1,56 @@
+"""`ftbc demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import ftbc
+from ftbc.cli.options import Json, Seed, write_json
+from ftbc.cli.progress import progress_bar
+from ftbc.errors import FileError
+from ftbc.report.plot import accuracy_curves
+
+STEPS = (1, 2, 4, 8, 16, 32)
+NETWORK = "resnet20-cifar10"
+
+
+def demo(
+    to: Annotated[Path, typer.Option(help="Folder for the picture")] = Path("demo"),
+    test_images: Annotated[int, typer.Option(min=10, max=1000, help="Measure on so many test images")] = 1000,
+    seed: Seed = 0,
+    json: Json = None,
+) -> None:
+    """Convert the shipped ResNet-20, with FTBC and without, and show its accuracy at each number of time steps.
+
+    Needs no download: network and images are part of the package.
+
+    Example: `ftbc demo --to demo`
+    """
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot make the folder '{to}' ({error.strerror}): choose another with --to") from error
+    ann = ftbc.zoo.load(NETWORK)
+    calibration, test = ftbc.data.load("cifar10-sample", test=test_images)
+    methods = {"without FTBC": ftbc.recipe("mean-square"), "with FTBC": ftbc.recipe("ftbc")}
+    curves: dict[str, list[float]] = {label: [] for label in methods}
+    reference = None
+
+    typer.echo(f"{NETWORK}: {len(calibration)} unlabelled images to calibrate on, {len(test)} test images\n")
+    typer.echo("".join([f"{'T':>4}", *(f"{label:>15}" for label in methods), f"{'ANN':>10}"]))
+    with progress_bar() as progress:
+        for steps in STEPS:
+            for label, method in methods.items():
+                snn = ftbc.convert(ann, calibration, steps, method, seed=seed, progress=progress)
+                result = ftbc.evaluate(snn, test, ann if reference is None else None, progress=progress)
+                reference = result.reference_accuracy if reference is None else reference
+                curves[label].append(result.accuracy[-1])
+            typer.echo("".join([f"{steps:4}", *(f"{c[-1]:14.1f}%" for c in curves.values()), f"{reference:9.1f}%"]))
+    assert reference is not None
+    picture = to / "accuracy.png"
+    accuracy_curves(picture, STEPS, curves, reference, "ResNet-20 on CIFAR-10, converted for T time steps")
+    typer.echo(f"\nThe curve is in {picture}")
+    write_json(json, {"steps": STEPS, "accuracy": curves, "reference": reference, "images": len(test), "seed": seed})

@@ -1,0 +1,47 @@
+"""Plots, drawn with matplotlib without a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ftbc.atomic import replacing
+from ftbc.errors import MissingExtraError
+
+
+def accuracy_curves(
+    path: str | Path, steps: Sequence[int], curves: Mapping[str, Sequence[float]], reference: float, title: str
+) -> None:
+    """Accuracy against the number of time steps, one line a method, the ANN as a level line; PNG or SVG by suffix."""
+    figure, axes = _figure()
+    axes.axhline(reference, color="0.4", linestyle="--", linewidth=1)
+    axes.annotate(f"ANN {reference:.1f} %", (steps[0], reference), xytext=(0, 4), textcoords="offset points", color="0.3")
+    for label, accuracies in curves.items():
+        (line,) = axes.plot(steps, accuracies, marker="o", markersize=5, linewidth=2, label=label)
+        for t, accuracy in zip(steps, accuracies, strict=True):
+            axes.annotate(
+                f"{accuracy:.0f}", (t, accuracy), xytext=(0, -13), textcoords="offset points",
+                ha="center", fontsize=8, color=line.get_color(),
+            )  # fmt: skip
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(list(steps), [str(t) for t in steps])
+    axes.set_ylim(0, 100)
+    axes.set_xlabel("time steps T")
+    axes.set_ylabel("accuracy, %")
+    axes.set_title(title, loc="left")
+    axes.grid(axis="y", alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="lower right")
+    path = Path(path)
+    with replacing(path) as file:
+        figure.savefig(file, format=path.suffix.removeprefix(".") or "png", dpi=150, bbox_inches="tight")
+
+
+def _figure() -> tuple[Any, Any]:
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("matplotlib", "drawing a plot", "report") from error
+    figure = Figure(figsize=(6.4, 4.2))
+    return figure, figure.subplots()
