@@ -11,5 +11,18 @@ from ftbc.save import load
 
 __version__ = "0.1.0"
 __all__ = [
-    "FTBC", "Evaluation", "Recipe", "SpikingNetwork", "check", "convert", "data", "errors", "evaluate", "load", "read_recipe", "recipe", "recipes", "zoo"
-]  # fmt: skip
+    "FTBC",
+    "Evaluation",
+    "Recipe",
+    "SpikingNetwork",
+    "check",
+    "convert",
+    "data",
+    "errors",
+    "evaluate",
+    "load",
+    "read_recipe",
+    "recipe",
+    "recipes",
+    "zoo",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,14 +18,43 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
     On any failure ``path`` is as it was before and nothing else stays.
     """
-    # Not tempfile: its files are readable by their owner only, and the mode would survive the move.
-    scratch = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
-        with scratch.open("xb") as file:
-            yield file
-        scratch.replace(path)
+        if path.exists() and not path.is_file():  # a pipe or a device such as /dev/stdout: nothing to replace
+            with path.open("wb") as file:
+                yield file
+            return
+        target = Path(os.path.realpath(path))  # a link stays a link
+        # Not tempfile: its files are readable by their owner only, and the mode would survive the move.
+        scratch = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.partial")
+        try:
+            with scratch.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())  # else a power cut after the move can leave an empty file
+            scratch.replace(target)
+        finally:
+            with suppress(OSError):  # it is gone already after a success
+                scratch.unlink()
     except OSError as error:
         raise FileError(f"cannot write '{path}' ({error.strerror or error}): check folder and free space") from error
-    finally:
-        with suppress(OSError):  # it is gone already after a success
-            scratch.unlink()
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those around it, if it is not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot make the folder '{path}' ({error.strerror}): choose another place") from error
+
+
+def require_writable(*paths: Path | None) -> None:
+    """Raise before the work what writing these files would raise after it; None stands for no file."""
+    for path in paths:
+        if path is None:
+            continue
+        if path.is_dir():
+            raise FileError(f"cannot write '{path}': it is a folder; give the name of a file")
+        if not path.parent.is_dir():
+            raise FileError(f"cannot write '{path}': the folder '{path.parent}' does not exist; make it first")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise FileError(f"cannot write '{path}': permission denied; choose another place")

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from ftbc.errors import InputError, NotFiniteError
 
@@ -17,16 +18,19 @@ MOST_IMAGES = 4096
 def gather_images(calibration: Any, model: nn.Module) -> Tensor:
     """The images as one tensor ``[N, ...]``, checked; labels are dropped unread."""
     if isinstance(calibration, Tensor):
-        batches = [calibration]
+        batches = [_batch(calibration)]
     elif isinstance(calibration, Iterable):
         batches = _first_images(calibration)
     else:
-        raise InputError(f"calibration is a {type(calibration).__name__}: give a tensor [N, ...] or an iterable of batches")
-    if not batches or not sum(len(batch) for batch in batches):
+        raise InputError(f"calibration is a {type(calibration).__name__}: give a tensor [N, ...] or batches of images")
+    if not sum(len(batch) for batch in batches):
         raise InputError("calibration holds no images: give at least one, better 100 or more")
-    shapes = {tuple(batch.shape[1:]) for batch in batches}
+    shapes = sorted({tuple(batch.shape[1:]) for batch in batches})
     if len(shapes) > 1:
-        raise InputError(f"calibration batches differ in shape: {sorted(shapes)}")
+        raise InputError(f"calibration batches differ in shape, {_few(shapes)} an image: give images of one shape")
+    kinds = sorted({f"{batch.dtype} on {batch.device}" for batch in batches})
+    if len(kinds) > 1:
+        raise InputError(f"calibration batches differ in kind, {_few(kinds)}: convert the images to one")
     images = torch.cat(batches)[:MOST_IMAGES]
     if images.ndim < 2:
         raise InputError(f"calibration has shape {list(images.shape)}: the first dimension must be the batch, [N, ...]")
@@ -35,32 +39,46 @@ def gather_images(calibration: Any, model: nn.Module) -> Tensor:
 
 
 def check_model(model: nn.Module) -> None:
-    """Refuse what cannot be simulated: reduced precision, and weights that are not numbers."""
+    """Refuse what cannot be simulated: reduced or mixed precision, and weights that are not numbers."""
     if not isinstance(model, nn.Module):
         raise InputError(f"the model is a {type(model).__name__}, not an nn.Module")
+    first = None
     for name, weight in [*model.named_parameters(), *model.named_buffers()]:
-        if weight.dtype in (torch.float16, torch.bfloat16):
+        if is_lazy(weight):
+            raise InputError(f"'{name}' has no shape yet: run the model once on an image before it is converted")
+        if weight.device.type == "meta":
+            raise InputError(f"'{name}' is on the meta device and holds no numbers: load the weights first")
+        if weight.is_complex() or (weight.is_floating_point() and weight.dtype not in (torch.float32, torch.float64)):
             raise InputError(
                 f"'{name}' is {weight.dtype}: membranes lose small currents in half precision; convert model.float()"
             )
-        if weight.is_floating_point() and weight.device.type != "meta" and not bool(torch.isfinite(weight).all()):
+        if weight.is_floating_point() and not bool(torch.isfinite(weight).all()):
             raise NotFiniteError(f"'{name}' of the model holds NaN or infinity: load or train the weights again")
+        if isinstance(weight, nn.Parameter) and weight.is_floating_point():
+            first = first or (name, weight)
+            if (weight.dtype, weight.device) != (first[1].dtype, first[1].device):
+                raise InputError(
+                    f"'{name}' is {weight.dtype} on {weight.device}, '{first[0]}' {first[1].dtype} on "
+                    f"{first[1].device}: bring the model to one type and device, as with model.float()"
+                )
 
 
 def _first_images(calibration: Iterable[Any]) -> list[Tensor]:
     batches, count = [], 0
     for entry in calibration:
-        batch = entry[0] if isinstance(entry, tuple | list) and entry else entry
-        if not isinstance(batch, Tensor):
-            raise InputError(
-                f"calibration yields {type(batch).__name__}: each entry must be a tensor [N, ...] or a pair "
-                "(tensor, labels)"
-            )
-        batches.append(batch)
-        count += len(batch)
+        batches.append(_batch(entry[0] if isinstance(entry, tuple | list) and entry else entry))
+        count += len(batches[-1])
         if count >= MOST_IMAGES:
             break
     return batches
+
+
+def _batch(value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise InputError(f"calibration yields {type(value).__name__}: give tensors [N, ...] or pairs (tensor, labels)")
+    if not value.ndim:
+        raise InputError("calibration yields single numbers: give tensors [N, ...]")
+    return value
 
 
 def _check_fits(images: Tensor, model: nn.Module) -> None:
@@ -70,5 +88,11 @@ def _check_fits(images: Tensor, model: nn.Module) -> None:
         raise InputError(f"calibration is {images.dtype}, the model {dtype}: convert the images with .to({dtype})")
     if weight is not None and images.device != weight.device:
         raise InputError(f"calibration is on {images.device}, the model on {weight.device}: move one of them")
+    if images.device.type == "meta":
+        raise InputError("calibration is on the meta device and holds no numbers: give real images")
     if not bool(torch.isfinite(images).all()):
         raise NotFiniteError("calibration holds NaN or infinity: check how the images are read and normalised")
+
+
+def _few(things: list[Any]) -> str:
+    return ", ".join(str(thing) for thing in things[:4]) + (" ..." if len(things) > 4 else "")

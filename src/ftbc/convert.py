@@ -16,6 +16,7 @@ from ftbc.graph.canonical import Cleaned, canonical
 from ftbc.graph.fold import fold
 from ftbc.graph.ir import Graph
 from ftbc.graph.ops import MaxPool
+from ftbc.graph.plain import plain_copy
 from ftbc.graph.pool import POLICIES
 from ftbc.graph.trace import trace
 from ftbc.measure.match import relative_error_and_rate
@@ -69,7 +70,7 @@ def convert(
         theta = method.threshold(seen, steps).to(dtype)
         v0, bias = method.initial(theta, steps)
         neurons[name] = IntegrateFire(steps, len(ann[name].shape)).set(theta, v0, bias)
-    snn = place(ann, neurons)
+    snn = place(ann, neurons, spiking_pools=method.pool == "spiking")
 
     generator = torch.Generator().manual_seed(seed)
     for calibrator in method.calibrate:
@@ -80,19 +81,15 @@ def convert(
 
 def _require_same(model: nn.Module, cleaned: Cleaned, x: Tensor) -> None:
     """Compare the clean graph with the model itself: a conversion of something else is worse than none."""
-    training = model.training
-    model.eval()
-    try:
-        wanted = model(x)
-    finally:
-        model.train(training)
+    wanted = plain_copy(model)(x.clone())  # a forward may write into its input
     wanted = wanted[0] if isinstance(wanted, tuple | list) else wanted
     found = cleaned.graph(x)
     found = cleaned.head(found) if cleaned.head is not None else found
-    if found.shape != wanted.shape or float((found - wanted).abs().max()) > _SAME * float(wanted.abs().max() + 1e-6):
+    gap = float((found - wanted).abs().max()) if found.shape == wanted.shape else float("inf")
+    if not gap <= _SAME * float(wanted.abs().max() + 1e-6):
         raise TraceError(
-            f"the traced network gives other outputs than the model (by {float((found - wanted).abs().max()):.3g}): its forward "
-            "depends on something that tracing cannot see, such as hooks, randomness or values; convert a submodule"
+            f"the traced network gives other outputs than the model (by {gap:.3g}): its forward depends on something "
+            "that tracing cannot see, such as hooks, randomness or values; convert a submodule"
         )
 
 

@@ -40,3 +40,9 @@ class MissingExtraError(FtbcError):
 
     def __init__(self, package: str, purpose: str, extra: str) -> None:
         super().__init__(f"{purpose} needs the package '{package}': install it with pip install 'ftbc[{extra}]'")
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of other people's code says, fit to be part of a message of ours: one short line, printable."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return "".join(letter if letter.isprintable() else " " for letter in lines[0][:300])

@@ -15,7 +15,7 @@ from ftbc.neuron import IntegrateFire
 from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.recipe import Recipe
 from ftbc.simulate import Stepper, layerwise, stepwise
-from ftbc.simulate.layerwise import Observer, images_at_once
+from ftbc.simulate.layerwise import Observer
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,15 @@ class SpikingNetwork(nn.Module):
 
         x: ``[N, ...]``, the same at each step, or ``[T, N, ...]`` with ``time_first``. engine: "layerwise" (fast)
         or "stepwise" (memory independent of T); both give the same spikes. observe: see `simulate.layerwise`.
+        A network that is being stepped is put to rest.
         """
+        self.reset()
         self._check(x, time_first)
         steps = len(x) if time_first else self.steps
         if engine == "stepwise":
             outputs = torch.stack(list(stepwise(self.graph, x, steps, time_first)))
         elif engine == "layerwise":
-            at_once = images_at_once(self.graph, steps)
-            parts = x.split(at_once, dim=1 if time_first else 0)
-            outputs = torch.cat([layerwise(self.graph, part, steps, time_first, observe) for part in parts], 1)
+            outputs = layerwise(self.graph, x, steps, time_first, observe)
         else:
             raise InputError(f"there is no engine {engine!r}: choose 'layerwise' or 'stepwise'")
         return self._read_out(_running_mean(outputs))
@@ -138,7 +138,8 @@ class SpikingNetwork(nn.Module):
         weight = next((p for p in self.graph.parameters()), None)
         if weight is not None and (x.dtype != weight.dtype or x.device != weight.device):
             raise InputError(
-                f"the input is {x.dtype} on {x.device}, the network {weight.dtype} on {weight.device}: convert the input"
+                f"the input is {x.dtype} on {x.device}, the network {weight.dtype} on {weight.device}: "
+                "convert the input"
             )
 
 

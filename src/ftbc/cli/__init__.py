@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 
+from ftbc.errors import MissingExtraError
+
 
 def main() -> None:
     """Run the command line: errors meant for a user are one line and exit status 2."""
@@ -15,5 +17,6 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich", "click"):
             raise
-        sys.exit(f"the command line needs the package '{error.name}': install it with pip install 'ftbc[cli]'")
+        sys.stderr.write(f"ftbc: {MissingExtraError(error.name, 'the command line', 'cli')}\n")
+        sys.exit(2)
     sys.exit(run(sys.argv[1:]))

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import typer
 
@@ -17,7 +23,6 @@ from ftbc.cli.train import train
 from ftbc.errors import FtbcError
 
 app = typer.Typer(
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -28,19 +33,60 @@ for command in (demo, check, convert, evaluate, train, methods):
     app.command()(command)
 app.add_typer(data, name="data")
 
+INTERRUPTED = 130
+_WrongUsage = typer.BadParameter.__base__
+"""What the parser raises for unknown commands and options; typer has no name of its own for it."""
+
 
 def run(arguments: list[str]) -> int:
     """Run one command and give its exit status: 0 done, 2 an error of the user's, else interrupted or a defect."""
     debug = "--debug" in arguments
-    arguments = [argument for argument in arguments if argument != "--debug"]
+    arguments = [argument for argument in arguments if argument != "--debug"] or ["--help"]
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
+    with _interrupts() as seen:
+        try:
+            status = app(arguments, prog_name="ftbc", standalone_mode=False)
+        except SystemExit as stop:
+            status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        except (KeyboardInterrupt, typer.Abort):
+            status = INTERRUPTED
+        except Exception as error:
+            if not seen:
+                return _failed(error, debug)
+            status = INTERRUPTED  # torch swallows interrupts while it imports parts of itself, and stumbles afterwards
+    if status == INTERRUPTED:
+        sys.stderr.write("ftbc: interrupted\n")
+    return status if isinstance(status, int) else 0
+
+
+def _failed(error: Exception, debug: bool) -> int:
+    if isinstance(error, _WrongUsage):
+        place = error.ctx.command_path if error.ctx is not None else "ftbc"  # type: ignore[attr-defined]
+        message = f"{' '.join(error.format_message().split()).rstrip('.')}; see {place} --help"  # type: ignore[attr-defined]
+    elif isinstance(error, FtbcError):
+        message = str(error)
+    else:
+        raise error
+    if debug:
+        traceback.print_exception(error)
+    sys.stderr.write(f"ftbc: {message}\n")
+    return 2
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Interrupt as always on Ctrl-C, and remember it."""
+    seen: list[int] = []
+
+    def interrupt(number: int, _: Any) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield seen
+        return
+    before = signal.signal(signal.SIGINT, interrupt)
     try:
-        app(arguments, prog_name="ftbc")
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    except FtbcError as error:
-        if debug:
-            raise
-        sys.stderr.write(f"ftbc: {error}\n")
-        return 2
-    return 0
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)

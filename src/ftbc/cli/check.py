@@ -7,14 +7,26 @@ from dataclasses import asdict
 import typer
 
 import ftbc
-from ftbc.cli.options import Classes, Data, Json, Model, Normalisation, Seed, Weights, find_data, find_model, write_json
+from ftbc.atomic import require_writable
+from ftbc.cli.options import (
+    Classes,
+    Data,
+    Json,
+    Model,
+    Normalisation,
+    Seed,
+    Weights,
+    find_example,
+    find_model,
+    write_json,
+)
 
 
 def check(
     model: Model,
     weights: Weights = None,
     classes: Classes = None,
-    data: Data = "cifar10-sample",
+    data: Data = None,
     normalise: Normalisation = None,
     seed: Seed = 0,
     json: Json = None,
@@ -23,9 +35,9 @@ def check(
 
     Example: `ftbc check my_model.py:make_model --data cifar10-sample`
     """
+    require_writable(json)
     network = find_model(model, weights, classes)
-    calibration, _ = find_data(data, None, normalise, 8, None, seed)
-    report = ftbc.check(network, calibration)
+    report = ftbc.check(network, find_example(data, normalise, seed))
     typer.echo(str(report))
     write_json(json, {**asdict(report), "ok": report.ok})
     if not report.ok:

@@ -9,10 +9,24 @@ from typing import Annotated
 import typer
 
 import ftbc
+from ftbc.atomic import require_writable
 from ftbc.cli.options import (
-    CalibrationData, Classes, Data, Images_, Json, Model, Normalisation, RecipeName, Seed, Steps, Weights,
-    find_data, find_model, find_recipe, write_json,
-)  # fmt: skip
+    CalibrationData,
+    Classes,
+    Data,
+    Images_,
+    Json,
+    Model,
+    Normalisation,
+    RecipeName,
+    Seed,
+    Steps,
+    Weights,
+    find_calibration,
+    find_model,
+    find_recipe,
+    write_json,
+)
 from ftbc.cli.progress import progress_bar
 
 
@@ -21,7 +35,7 @@ def convert(
     to: Annotated[Path, typer.Option(help="Write the spiking network to this file")],
     weights: Weights = None,
     classes: Classes = None,
-    data: Data = "cifar10-sample",
+    data: Data = None,
     calibration: CalibrationData = None,
     normalise: Normalisation = None,
     images: Images_ = 256,
@@ -34,9 +48,10 @@ def convert(
 
     Example: `ftbc convert resnet20-cifar10 --steps 8 --to resnet20.snn`
     """
+    require_writable(to, json)
     network = find_model(model, weights, classes)
     method = find_recipe(recipe)
-    chosen, _ = find_data(data, calibration, normalise, images, 1, seed)
+    chosen = find_calibration(data, calibration, normalise, images, seed)
     with progress_bar() as progress:
         snn = ftbc.convert(network, chosen, steps, method, seed=seed, progress=progress)
     snn.save(to)

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 import ftbc
+from ftbc.atomic import make_folder, require_writable
 from ftbc.cli.options import Json, Seed, write_json
 from ftbc.cli.progress import progress_bar
-from ftbc.errors import FileError
 from ftbc.report.plot import accuracy_curves
 
 STEPS = (1, 2, 4, 8, 16, 32)
@@ -29,10 +29,8 @@ def demo(
 
     Example: `ftbc demo --to demo`
     """
-    try:
-        to.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"cannot make the folder '{to}' ({error.strerror}): choose another with --to") from error
+    make_folder(to)
+    require_writable(json)
     ann = ftbc.zoo.load(NETWORK)
     calibration, test = ftbc.data.load("cifar10-sample", test=test_images)
     methods = {"without FTBC": ftbc.recipe("mean-square"), "with FTBC": ftbc.recipe("ftbc")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from pathlib import Path
 from typing import Annotated
@@ -9,12 +10,27 @@ from typing import Annotated
 import typer
 
 import ftbc
+from ftbc.atomic import require_writable
 from ftbc.cli.options import (
-    CalibrationData, Classes, Data, Images_, Json, Model, Normalisation, Seed, TestImages, Weights,
-    find_data, find_model, find_recipe, write_json,
-)  # fmt: skip
+    CalibrationData,
+    Classes,
+    Data,
+    Images_,
+    Json,
+    Model,
+    Normalisation,
+    Seed,
+    TestImages,
+    Weights,
+    find_calibration,
+    find_model,
+    find_recipe,
+    find_test,
+    write_json,
+)
 from ftbc.cli.progress import progress_bar
 from ftbc.errors import InputError
+from ftbc.report.table import accuracy_table
 
 
 def evaluate(
@@ -22,7 +38,7 @@ def evaluate(
     snn: Annotated[Path | None, typer.Option(help="Measure this saved spiking network, instead of converting")] = None,
     weights: Weights = None,
     classes: Classes = None,
-    data: Data = "cifar10-sample",
+    data: Data = None,
     calibration: CalibrationData = None,
     normalise: Normalisation = None,
     images: Images_ = 256,
@@ -37,33 +53,43 @@ def evaluate(
 
     Example: `ftbc evaluate resnet20-cifar10 --recipe mean-square,ftbc --steps 1,2,4,8`
     """
+    require_writable(json)
+    methods, times = [find_recipe(name) for name in recipe.split(",")], _numbers(steps)
     network = find_model(model, weights, classes)
-    chosen, test = find_data(data, calibration, normalise, images, test_images, seed)
-    saved = ftbc.load(snn) if snn is not None else None
-    methods = [] if saved else [find_recipe(name) for name in recipe.split(",")]
+    test = find_test(data, normalise, test_images, seed)
+    saved = None if snn is None else ftbc.load(snn)
+    chosen = None
+    if saved is None:
+        chosen = find_calibration(data, calibration, normalise, images, seed).with_normalise(test.normalise)
     rows = []
     with progress_bar() as progress:
-        for method in methods or [None]:
-            for t in _numbers(steps) if method else [0]:
-                begun = time.perf_counter()
-                spiking = saved or ftbc.convert(network, chosen, t, method, seed=seed, progress=progress)
-                seconds = time.perf_counter() - begun
-                result = ftbc.evaluate(spiking, test, reference=network, progress=progress)
-                typer.echo(f"{spiking.recipe.name}, T = {spiking.steps}, {len(chosen)} calibration images, seed {seed}")
-                typer.echo(f"{result}\n")
-                if layers:
-                    for name, rate in result.firing_rate.items():
-                        typer.echo(f"{name:24} {rate:.4f}")
-                rows.append(
-                    {
-                        "recipe": spiking.recipe.to_dict(),
-                        "steps": spiking.steps,
-                        "seed": seed,
-                        "calibration_images": len(chosen),
-                        "conversion_seconds": seconds,
-                        **result.to_dict(),
-                    }
-                )
+        for method, t in itertools.product(methods, times) if saved is None else [(None, 0)]:
+            begun = time.perf_counter()
+            spiking = saved or ftbc.convert(network, chosen, t, method, seed=seed, progress=progress)  # type: ignore
+            seconds = time.perf_counter() - begun
+            result = ftbc.evaluate(spiking, test, reference=network, progress=progress)
+            origin = f"from {snn}" if chosen is None else f"{len(chosen)} calibration images, seed {seed}"
+            typer.echo(f"{spiking.recipe.name}, T = {spiking.steps}, {origin}\n{result}\n")
+            if layers:
+                for name, rate in result.firing_rate.items():
+                    typer.echo(f"{name:24} {rate:.4f}")
+            rows.append(
+                {
+                    "recipe": spiking.recipe.to_dict(),
+                    "steps": spiking.steps,
+                    "seed": seed,
+                    "calibration_images": None if chosen is None else len(chosen),
+                    "conversion_seconds": None if chosen is None else seconds,
+                    **result.to_dict(),
+                }
+            )
+    if len(rows) > 1:
+        columns = {
+            method.name: {row["steps"]: row["accuracy"][-1] for row in rows if row["recipe"]["name"] == method.name}
+            for method in methods
+        }
+        typer.echo("Each T with a calibration of its own:")
+        typer.echo(accuracy_table(times, columns, rows[0]["reference_accuracy"]))
     write_json(json, {"model": model, "data": test.name, "results": rows})
 
 

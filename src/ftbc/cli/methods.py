@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import ftbc
+from ftbc.atomic import require_writable
 from ftbc.cli.options import Json, write_json
 
 
@@ -17,9 +18,8 @@ def methods(
 
     Example: `ftbc methods ftbc > my-recipe.toml`
     """
-    if name is not None:
-        typer.echo(ftbc.recipe(name).to_toml(), nl=False)
-    else:
-        for entry in ftbc.recipes().values():
-            typer.echo(f"{entry.name:16} {entry.summary}")
-    write_json(json, [entry.to_dict() for entry in ftbc.recipes().values()])
+    require_writable(json)
+    shown = list(ftbc.recipes().values()) if name is None else [ftbc.recipe(name)]
+    for entry in shown:
+        typer.echo(f"{entry.name:16} {entry.summary}" if name is None else entry.to_toml().rstrip())
+    write_json(json, [entry.to_dict() for entry in shown])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,13 +15,17 @@ from torch import nn
 from ftbc import data, zoo
 from ftbc.atomic import replacing
 from ftbc.data import Images
-from ftbc.errors import FileError, InputError, ModelError
+from ftbc.errors import FileError, InputError, ModelError, first_line
 from ftbc.recipe import Recipe, read_recipe, recipe
+
+USUAL_DATA = "cifar10-sample"
 
 Model = Annotated[str, typer.Argument(help="A network of the zoo by name, or file.py:factory")]
 Weights = Annotated[Path | None, typer.Option(help="Weights: .safetensors, or a state dict saved by torch")]
-Classes = Annotated[int | None, typer.Option(help="Number of classes of a zoo architecture with --weights")]
-Data = Annotated[str, typer.Option(help="'cifar10-sample', a folder (CIFAR, ImageNet) or an .npz file")]
+Classes = Annotated[int | None, typer.Option(min=1, help="Number of classes of a zoo architecture with --weights")]
+Data = Annotated[
+    str | None, typer.Option(help=f"A folder (CIFAR, ImageNet), an .npz file, or '{USUAL_DATA}', which is the default")
+]
 CalibrationData = Annotated[
     str | None, typer.Option(help="Where the calibration images come from, if not the training split of --data")
 ]
@@ -31,13 +36,17 @@ Images_ = Annotated[int, typer.Option("--images", min=1, help="How many training
 TestImages = Annotated[int | None, typer.Option(min=1, help="Measure on so many test images; else all")]
 Steps = Annotated[int, typer.Option(min=1, help="Time steps T")]
 RecipeName = Annotated[str, typer.Option("--recipe", help="A method by name (see: ftbc methods), or a .toml file")]
-Seed = Annotated[int, typer.Option(help="Which calibration images, and in which order")]
+Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Which calibration images, and in which order")]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the result to this file")]
 
 
 def find_model(name: str, weights: Path | None, classes: int | None) -> nn.Module:
     """The network a user named on the command line, in eval mode."""
+    if name.endswith(".py"):
+        raise ModelError(f"'{name}' is a file: name the function or class in it that gives the network, {name}:factory")
     if ".py:" in name:
+        if classes is not None:
+            raise ModelError(f"--classes is for networks of the zoo: '{name}' decides on its own classes")
         model = _from_file(name)
     elif name in zoo.entries() and weights is None:
         return zoo.load(name)
@@ -53,20 +62,28 @@ def find_model(name: str, weights: Path | None, classes: int | None) -> nn.Modul
     return (zoo.load_weights(model, weights) if weights is not None else model).eval()
 
 
-def find_data(
-    source: str, calibration_source: str | None, normalise: str | None, images: int, test_images: int | None, seed: int
-) -> tuple[Images, Images]:
-    """Images to calibrate on and images to measure on; the first are never drawn from the test split."""
-    test = _test_split(source, test_images, seed)
-    if calibration_source is None and Path(source).is_file():
+def find_calibration(
+    source: str | None, calibration: str | None, normalise: str | None, images: int, seed: int
+) -> Images:
+    """Images to calibrate on, never drawn from the test split of ``source``."""
+    if calibration is None and source is not None and Path(source).expanduser().is_file():
         raise InputError(f"'{source}' is one file: give training images to calibrate on with --calibration")
-    calibration = _train_split(calibration_source or source, images, seed)
-    if normalise is not None:
-        if normalise not in data.NORMALISATIONS:
-            raise InputError(f"no normalisation '{normalise}': choose one of {', '.join(data.NORMALISATIONS)}")
-        chosen = data.NORMALISATIONS[normalise]
-        return calibration.with_normalise(chosen), test.with_normalise(chosen)
-    return calibration.with_normalise(test.normalise), test
+    found = _train_split(calibration or source or USUAL_DATA, images, seed)
+    if calibration is not None and source is not None and normalise is None:
+        return found.with_normalise(find_test(source, None, 1, seed).normalise)
+    return _normalised(found, normalise)
+
+
+def find_test(source: str | None, normalise: str | None, images: int | None, seed: int) -> Images:
+    """Images to measure on: the test split, or all of a single file."""
+    source = source or USUAL_DATA
+    found = data.load(source, test=images)[1] if source == USUAL_DATA else data.read(source, "test", images, seed)
+    return _normalised(found, normalise)
+
+
+def find_example(source: str | None, normalise: str | None, seed: int) -> Images:
+    """One image, for what depends on shapes alone."""
+    return _normalised(_train_split(source or USUAL_DATA, 1, seed), normalise)
 
 
 def find_recipe(name: str) -> Recipe:
@@ -78,41 +95,57 @@ def write_json(path: Path | None, content: Any) -> None:
     """Write a result for programs, if a path was given."""
     if path is not None:
         with replacing(path) as file:
-            file.write((json.dumps(content, indent=1) + "\n").encode())
+            file.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 
 def _train_split(source: str, images: int, seed: int) -> Images:
-    if source == "cifar10-sample":
+    if source == USUAL_DATA:
         calibration, _ = data.load(source)
         return calibration.take(min(images, len(calibration)))
     return data.read(source, "train", limit=images, seed=seed)
 
 
-def _test_split(source: str, images: int | None, seed: int) -> Images:
-    if source == "cifar10-sample":
-        return data.load(source, test=images)[1]
-    return data.read(source, "test", limit=images, seed=seed)
+def _normalised(images: Images, normalise: str | None) -> Images:
+    if normalise is None:
+        return images
+    if normalise not in data.NORMALISATIONS:
+        raise InputError(f"no normalisation '{normalise}': choose one of {', '.join(data.NORMALISATIONS)}")
+    return images.with_normalise(data.NORMALISATIONS[normalise])
 
 
 def _from_file(name: str) -> nn.Module:
     path, _, factory = name.rpartition(":")
-    if not Path(path).is_file():
+    file = Path(path).resolve()
+    if not file.is_file():
         raise FileError(f"'{path}' does not exist: give an existing Python file as file.py:factory")
-    specification = importlib.util.spec_from_file_location(Path(path).stem, path)
+    # Under a name of its own: a file called json.py must not take the place of the module json.
+    specification = importlib.util.spec_from_file_location(f"_model_file_{file.stem}", file)
     assert specification is not None and specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     sys.modules[specification.name] = module
+    sys.path.insert(0, str(file.parent))  # as `python file.py` does: it may import its neighbours
     try:
         specification.loader.exec_module(module)
-    except Exception as error:
-        raise ModelError(f"'{path}' cannot be run: {type(error).__name__}: {error}") from error
-    if not hasattr(module, factory):
-        raise ModelError(f"'{path}' has no '{factory}': name a function or class that gives the network")
-    try:
+        if not hasattr(module, factory):
+            raise ModelError(f"'{path}' has no '{factory}': name a function or class that gives the network")
         model = getattr(module, factory)
         model = model if isinstance(model, nn.Module) else model()
-    except Exception as error:
-        raise ModelError(f"{factory}() of '{path}' fails: {type(error).__name__}: {error}") from error
+    except ModelError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ModelError(f"'{path}' cannot give '{factory}'{_line(error, file)}: {_said(error)}") from error
+    finally:
+        sys.path.remove(str(file.parent))
     if not isinstance(model, nn.Module):
         raise ModelError(f"{factory}() of '{path}' gives a {type(model).__name__}, not an nn.Module")
     return model
+
+
+def _line(error: BaseException, file: Path) -> str:
+    """`` (file.py:line)`` where the user's file was when the error came."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == file]
+    return f" ({file.name}:{lines[-1]})" if lines else ""
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {first_line(error)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,10 +15,12 @@ from ftbc.calibrate.base import Progress as Report
 @contextmanager
 def progress_bar() -> Iterator[Report]:
     """Gives a callable for the library's ``progress=``; one bar for each kind of work."""
-    console = Console(stderr=True)
     columns = (TextColumn("{task.description:>14}"), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f}"))
-    bars = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True,
-                    disable=not console.is_terminal)  # fmt: skip
+    bars = Progress(
+        *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True,
+        disable=not sys.stderr.isatty(),
+        redirect_stdout=sys.stdout.isatty(),  # else a result that is piped away would end up on the terminal
+    )  # fmt: skip
     tasks: dict[str, int] = {}
 
     def report(what: str, done: int, total: int) -> None:

@@ -1,109 +1,125 @@
 """Fold every affine map (a BatchNorm in eval mode, a constant factor) into the weights beside it, where exact.
 
-After a layer:   W x + b            -> s (W x + b) + h = (s W) x + (s b + h)
+After a layer:   s (W x + b) + h    -> (s W) x + (s b + h)
 Before a layer:  W (s x + h) + b    -> (W s) x + (W h + b)
 With zero padding the second form has another bias at the border: the shift then becomes a map over positions.
 """
 
 from __future__ import annotations
 
+import copy
+
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ftbc.graph.ir import Graph, Node
-from ftbc.graph.ops import Affine, Convolution, Synapses, TransposedConvolution
+from ftbc.graph.ops import Affine, Synapses, TransposedConvolution
 
 
 def fold(graph: Graph) -> None:
     """Fold affine maps in place; those without a layer beside them stay as they are."""
+    # First backwards: a map between two layers is then never left as a map over positions.
     for node in graph.of_type(Affine):
-        if not _fold_into_previous(graph, node):
-            _fold_into_next(graph, node)
+        _fold_into_previous(graph, node)
+    for node in graph.of_type(Affine):
+        _fold_into_next(graph, node)
 
 
-def _fold_into_previous(graph: Graph, node: Node) -> bool:
+def _fold_into_previous(graph: Graph, node: Node) -> None:
     before = graph.nodes.get(node.inputs[0])
     if before is None or len(graph.users(before.name)) != 1 or graph.output == before.name:
-        return False
-    affine = node.module
+        return
+    affine, layer = node.module, before.module
     assert isinstance(affine, Affine)
-    if isinstance(before.module, Affine):
-        graph.replace_module(
-            before.name,
-            Affine(affine.scale * before.module.scale, affine.scale * before.module.shift + affine.shift),
-        )
+    if isinstance(layer, Affine):
+        graph.replace_module(before.name, Affine(affine.scale * layer.scale, affine.scale * layer.shift + affine.shift))
+        before.shape = node.shape
         graph.bypass(node.name)
-        return True
-    if not isinstance(before.module, Synapses) or not _per_channel(affine, before):
-        return False
-    scale, shift = _flat(affine.scale, before), _flat(affine.shift, before)
-    layer = before.module
-    weight = layer.weight.double()
-    if isinstance(layer, TransposedConvolution):
-        # [in, out/groups, ...]: the out channels of a group are those of the group's block of inputs.
-        per_input = scale.view(layer.groups, -1).repeat_interleave(layer.in_channels // layer.groups, 0)
-        weight = weight * per_input.view(*weight.shape[:2], *[1] * (weight.ndim - 2))
-    else:
-        weight = weight * scale.view(-1, *[1] * (weight.ndim - 1))
-    bias = shift if layer.bias is None else layer.bias.double() * scale + shift
-    _set(layer, weight, bias)
+    elif isinstance(layer, Synapses) and _per_channel(graph, node, _channels_out(before)):
+        scale, shift = (_flat(t, node, _channels_out(before)) for t in (affine.scale, affine.shift))
+        weight, bias = layer.weight.double(), 0.0 if layer.bias is None else layer.bias.double()
+        _set(layer, _scale_rows(layer, weight, scale), bias * scale + shift)
+        graph.bypass(node.name)
+
+
+def _fold_into_next(graph: Graph, node: Node) -> None:
+    readers = graph.users(node.name)
+    if not readers or graph.output == node.name:
+        return
+    if not all(isinstance(r.module, Synapses) and _per_channel(graph, node, _channels_in(r, node)) for r in readers):
+        return
+    for reader in readers:
+        _absorb(graph, reader, node)
     graph.bypass(node.name)
-    return True
 
 
-def _fold_into_next(graph: Graph, node: Node) -> bool:
-    users = graph.users(node.name)
+def _absorb(graph: Graph, reader: Node, node: Node) -> None:
+    """Let a layer do the affine map in front of it as well."""
+    affine, layer = node.module, reader.module
+    assert isinstance(affine, Affine) and isinstance(layer, Synapses)
+    offset = _without_bias(layer)(affine.shift.double().expand(1, *node.shape))
+    scale = _flat(affine.scale, node, _channels_in(reader, node))
+    weight = _scale_columns(layer, layer.weight.double(), scale)
+    bias = torch.zeros((), dtype=torch.float64) if layer.bias is None else layer.bias.double()
+    # What the shift alone gives at the layer's output: a number per channel, or a map that differs at the borders.
+    by_channel = offset.movedim(1 + _channels_out(reader), 1).flatten(2) if offset.ndim > 2 else offset[:, :, None]
+    level = by_channel[0].mean(1)
+    if torch.allclose(by_channel, level[:, None], rtol=0, atol=1e-12 * (float(offset.abs().max()) + 1e-300)):
+        _set(layer, weight, bias + level)
+        return
+    _set(layer, weight, (bias + torch.zeros_like(level)))
+    dtype = affine.shift.dtype
+    shift = Affine(torch.ones((1,) * offset.ndim, dtype=dtype, device=offset.device), offset.to(dtype))
+    name = graph.insert_after(reader.name, Node(f"{node.name}_shift", shift, (reader.name,), reader.shape, node.source))
+    graph.rewire(reader.name, name, [n for n in graph.users(reader.name) if n.name != name])
+    if graph.output == reader.name:
+        graph.output = name
+
+
+def _without_bias(layer: nn.Module) -> nn.Module:
+    layer = copy.deepcopy(layer).double()
+    layer.bias = None
+    return layer
+
+
+def _channels_out(node: Node) -> int:
+    """The dimension of an item that a layer's output channels lie in: first, but last for a linear layer."""
+    return len(node.shape) - 1 if isinstance(node.module, nn.Linear) else 0
+
+
+def _channels_in(reader: Node, node: Node) -> int:
+    return len(node.shape) - 1 if isinstance(reader.module, nn.Linear) else 0
+
+
+def _per_channel(graph: Graph, node: Node, dim: int) -> bool:
+    """Whether an affine map keeps the shape and its constants have one number per entry of ``dim``, or one for all."""
     affine = node.module
     assert isinstance(affine, Affine)
-    if len(users) != 1 or graph.output == node.name:
-        return False
-    layer = users[0].module
-    if not isinstance(layer, (nn.Linear, *Convolution)) or not _per_channel(affine, node):
-        return False
-    if not isinstance(layer, nn.Linear) and layer.padding_mode != "zeros":
-        return False
-    scale, shift = _flat(affine.scale, node), _flat(affine.shift, node)
-    weight, dtype = layer.weight.double(), layer.weight.dtype
-    # What the constant shift alone gives at the layer's output: a number per channel, or a map at the borders.
-    constant = shift.view(1, -1, *[1] * (len(node.shape) - 1)).expand(1, *node.shape)
-    offset = _linear_part(layer, weight, constant)
+    constants = all(t.numel() == t.shape[1 + dim] for t in (affine.scale, affine.shift))
+    return constants and graph.shape(node.inputs[0]) == node.shape
+
+
+def _flat(value: Tensor, node: Node, dim: int) -> Tensor:
+    return value.detach().double().reshape(-1).expand(node.shape[dim])
+
+
+def _scale_rows(layer: nn.Module, weight: Tensor, scale: Tensor) -> Tensor:
+    """Multiply the weights to each output channel."""
+    if isinstance(layer, TransposedConvolution):
+        # [in, out / groups, ...]: the outputs of a group belong to the group's block of inputs.
+        by_group = scale.view(layer.groups, -1).repeat_interleave(layer.in_channels // layer.groups, 0)
+        return weight * by_group.view(*weight.shape[:2], *[1] * (weight.ndim - 2))
+    return weight * scale.view(-1, *[1] * (weight.ndim - 1))
+
+
+def _scale_columns(layer: nn.Module, weight: Tensor, scale: Tensor) -> Tensor:
+    """Multiply the weights from each input channel."""
+    if isinstance(layer, TransposedConvolution):
+        return weight * scale.view(-1, *[1] * (weight.ndim - 1))
+    # [out, in / groups, ...]: the outputs of a group read the group's block of inputs.
     groups = 1 if isinstance(layer, nn.Linear) else layer.groups
-    per_group = scale.view(groups, 1, -1).expand(groups, weight.shape[0] // groups, -1)
-    scaled = weight * per_group.reshape(weight.shape[0], weight.shape[1], *[1] * (weight.ndim - 2))
-    uniform = offset.flatten(2)[:, :, :1] if offset.ndim > 2 else offset
-    level = uniform.reshape(-1)
-    if offset.ndim > 2 and bool((offset.flatten(2) != uniform).any()):
-        shape = (1, *users[0].shape)
-        shift_map = Affine(torch.ones((1,) * len(shape), dtype=dtype, device=offset.device), offset.to(dtype))
-        name = graph.insert_after(
-            users[0].name, Node(f"{node.name}_shift", shift_map, (users[0].name,), users[0].shape, node.source)
-        )
-        graph.rewire(users[0].name, name, [n for n in graph.users(users[0].name) if n.name != name])
-        if graph.output == users[0].name:
-            graph.output = name
-        level = torch.zeros_like(level)
-    _set(layer, scaled, level if layer.bias is None else layer.bias.double() + level)
-    graph.bypass(node.name)
-    return True
-
-
-def _linear_part(layer: nn.Module, weight: Tensor, x: Tensor) -> Tensor:
-    if isinstance(layer, nn.Linear):
-        return F.linear(x, weight)
-    convolve = {nn.Conv1d: F.conv1d, nn.Conv2d: F.conv2d, nn.Conv3d: F.conv3d}[type(layer)]  # type: ignore[index]
-    return convolve(x, weight, None, layer.stride, layer.padding, layer.dilation, layer.groups)  # type: ignore
-
-
-def _per_channel(affine: Affine, node: Node) -> bool:
-    """Whether scale and shift have one number per channel (dimension 1) of a node's output, or one for all."""
-    if isinstance(node.module, nn.Linear) and len(node.shape) > 1:
-        return False  # its channels are the last dimension
-    return all(t.numel() in (1, t.shape[1]) and t.shape[1] in (1, node.shape[0]) for t in (affine.scale, affine.shift))
-
-
-def _flat(value: Tensor, node: Node) -> Tensor:
-    return value.detach().double().reshape(-1).expand(node.shape[0])
+    by_group = scale.view(groups, -1).repeat_interleave(weight.shape[0] // groups, 0)  # type: ignore[operator, arg-type]
+    return weight * by_group.view(*weight.shape[:2], *[1] * (weight.ndim - 2))
 
 
 def _set(layer: nn.Module, weight: Tensor, bias: Tensor) -> None:

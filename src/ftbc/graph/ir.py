@@ -45,6 +45,13 @@ class Graph(nn.Module):
         self.output = INPUT
         self.nodes: dict[str, Node] = {}
 
+    def __setattr__(self, name: str, value: object) -> None:
+        # A layer of the user may be called "output"; nn.Module would not let the graph's own attribute change then.
+        if name in ("input_shape", "output", "nodes"):
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
     # ---- reading -----------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Node]:
@@ -148,23 +155,34 @@ class Graph(nn.Module):
         return copy.deepcopy(self)
 
     def free_name(self, wanted: str) -> str:
-        """``wanted``, or ``wanted_1``, ``wanted_2`` ... if it is taken by a node or by a container of nodes."""
-        name, count = wanted, 0
-        while name == INPUT or name in self.nodes or any(other.startswith(name + ".") for other in self.nodes):
-            count += 1
-            name = f"{wanted}_{count}"
-        return name
+        """``wanted``, or ``wanted_1`` ... if a node or a container of nodes stands there."""
+        path = ""
+        *outer, leaf = wanted.split(".")
+        for part in outer:
+            path = _numbered(path + part, lambda name: name in self.nodes) + "."
+        containers = {name[:end] for name in self.nodes for end, letter in enumerate(name) if letter == "."}
+        return _numbered(path + leaf, lambda name: name == INPUT or name in self.nodes or name in containers)
 
     # Modules hang in nested containers, so that state_dict keys are the dotted names of the nodes.
     def _attach(self, node: Node) -> None:
-        *path, leaf = node.name.split(".")
-        parent: nn.Module = self
-        for part in path:
-            if part not in parent._modules:
-                parent.add_module(part, nn.Module())
-            parent = parent._modules[part]  # type: ignore[assignment]
-        parent._modules[leaf] = node.module
+        path, _, leaf = node.name.rpartition(".")
+        self._container(path)._modules[leaf] = node.module
 
     def _detach(self, name: str) -> None:
         path, _, leaf = name.rpartition(".")
-        del self.get_submodule(path)._modules[leaf]
+        del self._container(path)._modules[leaf]
+
+    def _container(self, path: str) -> nn.Module:
+        # Not by get_submodule: a container may bear the name of an attribute or method of nn.Module.
+        parent: nn.Module = self
+        for part in path.split(".") if path else ():
+            parent = parent._modules.setdefault(part, nn.Module())  # type: ignore[assignment]
+        return parent
+
+
+def _numbered(wanted: str, taken: Callable[[str], bool]) -> str:
+    name, count = wanted, 0
+    while taken(name):
+        count += 1
+        name = f"{wanted}_{count}"
+    return name

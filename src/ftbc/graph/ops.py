@@ -17,9 +17,11 @@ class Activation(nn.Module):
         self.upper = upper
 
     def forward(self, z: Tensor) -> Tensor:
+        """The clipped input."""
         return torch.clamp(z, 0, self.upper)
 
     def extra_repr(self) -> str:
+        """What is shown behind the name of the module."""
         return "" if self.upper is None else f"upper={self.upper:g}"
 
 
@@ -31,6 +33,7 @@ class Sum(nn.Module):
         self.weights = tuple(float(w) for w in weights)
 
     def forward(self, *inputs: Tensor) -> Tensor:
+        """The sum of the inputs times their weights."""
         terms = [x if w == 1 else x * w for x, w in zip(inputs, self.weights, strict=True)]
         total = terms[0]
         for term in terms[1:]:
@@ -50,6 +53,7 @@ class Affine(nn.Module):
         self.register_buffer("shift", shift)
 
     def forward(self, x: Tensor) -> Tensor:
+        """The scaled and shifted input."""
         return torch.addcmul(self.shift, x, self.scale)
 
 
@@ -61,6 +65,7 @@ class Concat(nn.Module):
         self.dim = dim
 
     def forward(self, *inputs: Tensor) -> Tensor:
+        """The inputs, joined."""
         return torch.cat(inputs, self.dim)
 
 
@@ -72,6 +77,7 @@ class Reshape(nn.Module):
         self.shape = tuple(int(size) for size in shape)
 
     def forward(self, x: Tensor) -> Tensor:
+        """The items in their new shape."""
         return x.reshape(x.shape[0], *self.shape)
 
 
@@ -83,6 +89,7 @@ class Permute(nn.Module):
         self.dims = tuple(int(d) for d in dims)
 
     def forward(self, x: Tensor) -> Tensor:
+        """The input with its dimensions in the new order."""
         return x.permute(self.dims)
 
 
@@ -96,6 +103,7 @@ class Reduce(nn.Module):
         self.mean = mean
 
     def forward(self, x: Tensor) -> Tensor:
+        """The mean or sum."""
         return x.mean(self.dims, self.keepdim) if self.mean else x.sum(self.dims, self.keepdim)
 
 
@@ -107,6 +115,7 @@ class Slice(nn.Module):
         self.dim, self.start, self.stop, self.step = dim, start, stop, step
 
     def forward(self, x: Tensor) -> Tensor:
+        """The part."""
         return x[(slice(None),) * self.dim + (slice(self.start, self.stop, self.step),)]
 
 
@@ -120,6 +129,7 @@ class Pad(nn.Module):
         self.value = value
 
     def forward(self, x: Tensor) -> Tensor:
+        """The padded input."""
         return F.pad(x, self.pad, self.mode, self.value if self.mode == "constant" else None)
 
 

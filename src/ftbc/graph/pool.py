@@ -33,6 +33,8 @@ class Before:
     def __call__(self, graph: Graph) -> None:
         """Rewrite the graph in place; readers of the unpooled activation keep it."""
         for pool in graph.of_type(*MaxPool):
+            if _before_activations(graph, pool):
+                continue
             activation = graph.nodes.get(pool.inputs[0])
             if activation is None or not isinstance(activation.module, Activation):
                 raise UnsupportedError(
@@ -47,6 +49,11 @@ class Before:
                 graph.output = name
             pool.inputs = activation.inputs
         graph.prune()
+
+
+def _before_activations(graph: Graph, pool: Node) -> bool:
+    readers = graph.users(pool.name)
+    return bool(readers) and all(isinstance(reader.module, Activation) for reader in readers)
 
 
 @dataclass(frozen=True)

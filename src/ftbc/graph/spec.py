@@ -33,6 +33,7 @@ _ARGUMENTS: dict[type[nn.Module], tuple[str, ...]] = {
     nn.Softmax: ("dim",),
     nn.LogSoftmax: ("dim",),
     nn.Sigmoid: (),
+    nn.Tanh: (),
     ops.Activation: ("upper",),
     ops.Sum: ("weights",),
     ops.Affine: (),
@@ -77,16 +78,23 @@ def rebuild(text: dict[str, Any], tensors: dict[str, torch.Tensor]) -> nn.Module
     arguments = dict(text)
     kind = _BY_NAME.get(str(arguments.pop("type", None)))
     if kind is None:
-        raise FileError(f"the file asks for an operation of type {text.get('type')!r}, which this version does not know")
+        raise FileError(
+            f"the file asks for an operation of type {text.get('type')!r}, which this version does not know"
+        )
     expected = {*_ARGUMENTS[kind], *({"bias"} if issubclass(kind, ops.Synapses) else ())}
     if set(arguments) != expected:
-        raise FileError(f"an operation {kind.__name__} of the file has arguments {sorted(arguments)}, not {sorted(expected)}")
+        raise FileError(
+            f"an operation {kind.__name__} of the file has arguments {sorted(arguments)}, not {sorted(expected)}"
+        )
     arguments = {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
     if kind is ops.Affine:
         arguments = {"scale": torch.empty(0), "shift": torch.empty(0)}
     # On the meta device: the sizes come from the file, so nothing is allocated until they are checked.
-    with torch.device("meta"):
-        module = kind(**arguments)
+    try:
+        with torch.device("meta"):
+            module = kind(**arguments)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise FileError(f"an operation {kind.__name__} of the file cannot be built: {error}") from error
     own = {**dict(module.named_parameters()), **{k: b for k, b in module.named_buffers() if b is not None}}
     missing = set(own) - set(tensors) - module._non_persistent_buffers_set
     if missing or set(tensors) - set(own):

@@ -1,4 +1,4 @@
-"""Where the membrane starts. Half a threshold turns the neuron's floor into rounding: E[error] = 0 for uniform input."""
+"""Where the membrane starts. Half a threshold turns the neuron's floor into rounding: no error in the mean."""
 
 from __future__ import annotations
 

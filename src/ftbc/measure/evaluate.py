@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from ftbc.calibrate.base import Progress, silent
 from ftbc.errors import InputError
 from ftbc.graph.ir import Node
 from ftbc.measure.energy import CMOS_45NM
-from ftbc.measure.operations import OperationCounter
+from ftbc.measure.operations import OperationCounter, occurrences
 from ftbc.network import SpikingNetwork
 from ftbc.neuron import IntegrateFire
 
@@ -66,16 +67,14 @@ def evaluate(
     counter = OperationCounter(snn.graph, snn.steps)
     spikes: dict[str, float] = {node.name: 0.0 for node in snn.graph.of_type(IntegrateFire)}
 
-    def observe(node: Node, inputs: list[Tensor], output: Tensor) -> None:
-        counter(node, inputs, output)
+    def observe(node: Node, inputs: list[Tensor], output: Tensor, start: int) -> None:
+        counter(node, inputs, output, start)
         if node.name in spikes:
-            spikes[node.name] += float(torch.count_nonzero(output)) / output[0, 0].numel() / snn.steps
+            spikes[node.name] += float(occurrences(output).sum()) / output[0, 0].numel() / snn.steps
 
-    total = len(data) if hasattr(data, "__len__") and not isinstance(data, tuple) else 0
-    training = reference.training if reference is not None else False
-    if reference is not None:
-        reference.eval()
-    try:
+    sized = getattr(data, "dataset", data)  # a DataLoader's own length counts batches
+    total = len(sized) if hasattr(sized, "__len__") and not isinstance(sized, tuple) else 0
+    with _in_eval_mode(reference):
         for x, y in _batches(data):
             outputs = snn(x, observe=observe)
             if outputs.ndim != 3:
@@ -85,9 +84,6 @@ def evaluate(
                 reference_right += int((reference(x).argmax(1) == y).sum())
             images += len(y)
             progress("evaluating", images, max(total, images))
-    finally:
-        if reference is not None:
-            reference.train(training)
     if not images:
         raise InputError("the data to evaluate on holds no images")
     synops = (counter.synops.cumsum(0) / images).tolist()
@@ -101,6 +97,19 @@ def evaluate(
         energy=energy,
         reference_energy=CMOS_45NM.microjoules(counter.dense_macs, 0),
     )
+
+
+@contextmanager
+def _in_eval_mode(model: nn.Module | None) -> Iterator[None]:
+    """Put every part of a model into eval mode, and afterwards each back into the mode it was in."""
+    modes = {} if model is None else {module: module.training for module in model.modules()}
+    for module in modes:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module, training in modes.items():
+            module.training = training
 
 
 def _batches(data: Any) -> Iterator[tuple[Tensor, Tensor]]:

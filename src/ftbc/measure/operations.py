@@ -24,9 +24,16 @@ def fan_out(node: Node, input_shape: tuple[int, ...]) -> Tensor:
     for name, parameter in layer.named_parameters():
         parameter.fill_(1.0 if name == "weight" else 0.0)
     with torch.enable_grad():
-        x = torch.zeros(1, *input_shape, dtype=torch.float64, device=next(layer.parameters()).device, requires_grad=True)
+        x = torch.zeros(
+            1, *input_shape, dtype=torch.float64, device=next(layer.parameters()).device, requires_grad=True
+        )
         (reached,) = torch.autograd.grad(layer(x).sum(), x)
     return reached[0]
+
+
+def occurrences(spikes: Tensor) -> Tensor:
+    """1 where a value is not zero, in its own dtype: several times faster to sum than `torch.count_nonzero`."""
+    return spikes.sign().abs_()
 
 
 class OperationCounter:
@@ -47,8 +54,8 @@ class OperationCounter:
         self.steps = steps
         self.synops = torch.zeros(steps, dtype=torch.float64)
 
-    def __call__(self, node: Node, inputs: list[Tensor], output: Tensor) -> None:
-        """Count what one layer did for one batch."""
+    def __call__(self, node: Node, inputs: list[Tensor], output: Tensor, start: int) -> None:
+        """Count what one layer did for one batch, from step ``start`` on."""
         if node.name in self.spiking:
-            events = torch.count_nonzero(inputs[0], dim=1).flatten(1).double()
-            self.synops += (events @ self.spiking[node.name].flatten()).cpu()
+            events = occurrences(inputs[0]).sum(1).flatten(1).double()
+            self.synops[start : start + len(events)] += (events @ self.spiking[node.name].flatten()).cpu()

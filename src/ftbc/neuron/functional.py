@@ -24,14 +24,14 @@ def fire(v: Tensor, theta: Tensor) -> tuple[Tensor, Tensor]:
     return s, v - s
 
 
-def integrate_and_fire(x: Tensor, theta: Tensor, v0: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """All steps of a layer: spikes ``[T, N, ...]`` and the final potential ``[N, ...]``.
+def integrate_and_fire(x: Tensor, theta: Tensor, v: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Several steps of a layer: spikes ``[T, N, ...]`` and the membrane ``[N, ...]`` that is left.
 
-    x: currents ``[T, N, ...]`` (a constant current is an expanded view); theta, v0: broadcastable to one item;
-    b: ``[T, 1, ...]``, broadcastable to the currents.
+    x: currents ``[T, N, ...]`` (a constant current is an expanded view); theta: broadcastable to one item;
+    v: the membrane before; b: ``[T, 1, ...]``, broadcastable to the currents.
     """
     spikes = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    v = v0.expand_as(x[0]).clone()
+    v = v.clone()
     for t in range(len(x)):
         v += x[t]
         v += b[t]

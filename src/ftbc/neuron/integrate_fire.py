@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ftbc.errors import InputError
 from ftbc.graph.spec import register
+from ftbc.neuron import fused
 from ftbc.neuron.functional import fire, integrate_and_fire
 from ftbc.neuron.temporal import Temporal
 
@@ -59,11 +60,7 @@ class IntegrateFire(Temporal):
         return v + x
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.t >= self.steps:
-            raise InputError(
-                f"step {self.t + 1} of a network converted for {self.steps} steps: call reset() before the next "
-                f"input, or convert with more steps"
-            )
+        self._require(1)
         u = self.charge(x)
         u += self.spread(self.bias[self.t])
         s, self.v = fire(u, self.spread(self.threshold))
@@ -71,9 +68,23 @@ class IntegrateFire(Temporal):
         return s
 
     def run(self, x: Tensor) -> Tensor:
-        steps = x.shape[0]
-        bias = torch.stack([self.spread(row) for row in self.bias[:steps]]).unsqueeze(1)
-        return integrate_and_fire(x, self.spread(self.threshold), self.spread(self.initial), bias)[0]
+        self._require(len(x))
+        v = self.spread(self.initial).expand_as(x[0]) if self.v is None else self.v
+        rows = self.bias[self.t : self.t + len(x)]
+        if fused.usable(x, self.threshold, rows):
+            s, self.v = fused.integrate_and_fire(x, self.threshold, v, rows)
+        else:
+            b = torch.stack([self.spread(row) for row in rows]).unsqueeze(1)
+            s, self.v = integrate_and_fire(x, self.spread(self.threshold), v, b)
+        self.t += len(x)
+        return s
+
+    def _require(self, steps: int) -> None:
+        if self.t + steps > self.steps:
+            raise InputError(
+                f"step {self.t + steps} of a network converted for {self.steps} steps: call reset() before the next "
+                "input, or convert with more steps"
+            )
 
     def extra_repr(self) -> str:
         return f"steps={self.steps}, thresholds={tuple(self.threshold.shape)}"

@@ -34,13 +34,11 @@ class SpikingMaxPool(Temporal):
         self.total = self.sent = None
 
     def forward(self, x: Tensor) -> Tensor:
-        self.total = x if self.total is None else self.total + x
-        largest = self._pool(self.total)
-        grown = largest if self.sent is None else largest - self.sent
-        self.sent = largest
-        return grown
+        return self.run(x.unsqueeze(0))[0]
 
     def run(self, x: Tensor) -> Tensor:
-        totals = x.cumsum(0)
+        totals = x.cumsum(0) if self.total is None else x.cumsum(0) + self.total
         largest = self._pool(totals.flatten(0, 1)).unflatten(0, x.shape[:2])
-        return torch.cat([largest[:1], largest[1:] - largest[:-1]])
+        before = torch.zeros_like(largest[0]) if self.sent is None else self.sent
+        self.total, self.sent = totals[-1], largest[-1]
+        return largest - torch.cat([before.unsqueeze(0), largest[:-1]])

@@ -134,4 +134,3 @@ def _move_backward(graph: Graph) -> None:
         for name in dict.fromkeys(node.inputs):
             _insert_factor(graph, name, factor, [node], "to_unit")
         graph.bypass(users[0].name)
-

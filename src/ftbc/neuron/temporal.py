@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class Temporal(nn.Module, ABC):
-    """A module with a state: `forward` is one step, `run` all steps at once, `reset` forgets."""
+    """A module with a state: `forward` is one step, `run` several at once, `reset` forgets."""
 
     @abstractmethod
     def reset(self) -> None:
@@ -16,4 +16,4 @@ class Temporal(nn.Module, ABC):
 
     @abstractmethod
     def run(self, x: Tensor) -> Tensor:
-        """All steps from rest: ``[T, N, ...]`` from ``[T, N, ...]``; the state is left as it was."""
+        """Several steps at once, from the present state: ``[T, N, ...]`` from ``[T, N, ...]``."""

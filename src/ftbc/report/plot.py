@@ -16,7 +16,9 @@ def accuracy_curves(
     """Accuracy against the number of time steps, one line a method, the ANN as a level line; PNG or SVG by suffix."""
     figure, axes = _figure()
     axes.axhline(reference, color="0.4", linestyle="--", linewidth=1)
-    axes.annotate(f"ANN {reference:.1f} %", (steps[0], reference), xytext=(0, 4), textcoords="offset points", color="0.3")
+    axes.annotate(
+        f"ANN {reference:.1f} %", (steps[0], reference), xytext=(0, 4), textcoords="offset points", color="0.3"
+    )
     for label, accuracies in curves.items():
         (line,) = axes.plot(steps, accuracies, marker="o", markersize=5, linewidth=2, label=label)
         for t, accuracy in zip(steps, accuracies, strict=True):

@@ -1,7 +1,7 @@
-"""All steps of a layer at once: time is folded into the batch, so each layer runs as one large operation.
+"""Many steps of a layer at once: time is folded into the batch, so each layer runs as one large operation.
 
-A layer's input over all steps is known before the layer runs, because spikes only travel forward. Memory grows
-with T times the batch; `stepwise` does not.
+A layer's input over all steps is known before the layer runs, because spikes only travel forward. Memory grows with
+the steps that are taken at once, so long runs are cut into chunks of time, between which the membranes carry over.
 """
 
 from __future__ import annotations
@@ -13,47 +13,67 @@ from torch import Tensor
 
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.neuron.temporal import Temporal
-from ftbc.simulate.schedule import varying
+from ftbc.simulate.schedule import rest, varying
 
-Observer = Callable[[Node, list[Tensor], Tensor], None]
-"""Sees a node, its inputs and its output, each ``[T, N, ...]``; constant ones are expanded views."""
+Observer = Callable[[Node, list[Tensor], Tensor, int], None]
+"""Sees a node, its inputs and its output, each ``[steps, N, ...]``, and the number of the first of these steps."""
+
+BUDGET = 4 << 20
+"""Bytes of the largest layer over images and steps taken at once: what its reader still finds in the cache."""
 
 
-def layerwise(graph: Graph, x: Tensor, steps: int, time_first: bool = False, observe: Observer | None = None) -> Tensor:
-    """The output at each step, ``[T, N, ...]``, from rest; the neurons' own state is neither used nor changed.
+def layerwise(
+    graph: Graph,
+    x: Tensor,
+    steps: int,
+    time_first: bool = False,
+    observe: Observer | None = None,
+    budget: int = BUDGET,
+) -> Tensor:
+    """The output at each step, ``[T, N, ...]``, from rest.
 
     x: ``[N, ...]``, presented at each step, or ``[T, N, ...]`` with ``time_first``.
     """
+    images, chunk = portion(graph, steps, budget)
+    parts = x.split(images, dim=1 if time_first else 0)
+    return torch.cat([_in_chunks(graph, part, steps, chunk, time_first, observe) for part in parts], 1)
+
+
+def portion(graph: Graph, steps: int, budget: int = BUDGET) -> tuple[int, int]:
+    """How many images and how many steps to take at once, so that the largest layer fits into ``budget`` bytes."""
+    largest = 4 * max(torch.Size(node.shape).numel() for node in graph)
+    chunk = max(1, min(steps, budget // largest))
+    return max(1, budget // (largest * chunk)), chunk
+
+
+def _in_chunks(graph: Graph, x: Tensor, steps: int, chunk: int, time_first: bool, observe: Observer | None) -> Tensor:
     changing = varying(graph, time_first)
     released = graph.released_after()
-    # A changing value is kept as [T * N, ...], a constant one as [N, ...].
-    values = {INPUT: x.flatten(0, 1) if time_first else x}
-
-    def over_time(name: str) -> Tensor:
-        value = values[name]
-        if name in changing:
-            return value.unflatten(0, (steps, -1))
-        return value.expand(steps, *value.shape)
-
+    constant = {} if time_first else {INPUT: x}
     for node in graph:
-        if isinstance(node.module, Temporal):
-            value = node.module.run(over_time(node.inputs[0])).flatten(0, 1)
-        elif node.name in changing:
-            value = node.module(*[values[i] if i in changing else over_time(i).flatten(0, 1) for i in node.inputs])
-        else:
-            value = node.module(*[values[i] for i in node.inputs])
-        values[node.name] = value
-        if observe is not None:
-            observe(node, [over_time(name) for name in node.inputs], over_time(node.name))
-        for name in released.get(node.name, ()):
-            del values[name]
-    return over_time(graph.output)
+        if node.name not in changing:
+            constant[node.name] = node.module(*[constant[name] for name in node.inputs])
+    rest(graph)
+    outputs = []
+    for start in range(0, steps, chunk):
+        count = min(chunk, steps - start)
+        # A changing value is kept as [count * N, ...], a constant one as [N, ...].
+        values = {INPUT: x[start : start + count].flatten(0, 1)} if time_first else dict(constant)
 
+        def over_time(name: str, values: dict[str, Tensor] = values, count: int = count) -> Tensor:
+            value = values[name]
+            return value.unflatten(0, (count, -1)) if name in changing else value.expand(count, *value.shape)
 
-def images_at_once(graph: Graph, steps: int, budget: int = 16 << 20) -> int:
-    """How many images to simulate together so that the largest layer over all steps fits into ``budget`` bytes.
-
-    Small enough, and a layer's spikes are still in the cache when the next layer reads them.
-    """
-    largest = max(torch.Size(node.shape).numel() for node in graph)
-    return max(1, budget // (4 * steps * largest))
+        for node in graph:
+            if isinstance(node.module, Temporal):
+                values[node.name] = node.module.run(over_time(node.inputs[0])).flatten(0, 1)
+            elif node.name in changing:
+                inputs = [values[i] if i in changing else over_time(i).flatten(0, 1) for i in node.inputs]
+                values[node.name] = node.module(*inputs)
+            if observe is not None:
+                observe(node, [over_time(name) for name in node.inputs], over_time(node.name), start)
+            for name in released.get(node.name, ()):
+                del values[name]
+        outputs.append(over_time(graph.output))
+    rest(graph)
+    return torch.cat(outputs)

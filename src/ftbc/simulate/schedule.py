@@ -1,4 +1,4 @@
-"""Which values change from step to step: only they are computed more than once."""
+"""What engines share: which values change from step to step, and how a network is put to rest."""
 
 from __future__ import annotations
 
@@ -13,3 +13,10 @@ def varying(graph: Graph, input_varies: bool) -> set[str]:
         if isinstance(node.module, Temporal) or any(name in found for name in node.inputs):
             found.add(node.name)
     return found
+
+
+def rest(graph: Graph) -> None:
+    """Put every neuron to rest."""
+    for node in graph.of_type(Temporal):
+        assert isinstance(node.module, Temporal)
+        node.module.reset()

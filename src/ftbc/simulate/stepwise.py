@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.neuron.temporal import Temporal
-from ftbc.simulate.schedule import varying
+from ftbc.simulate.schedule import rest, varying
 
 Cell = Callable[[Node, Tensor], Tensor]
 """What a neuron does with its current at this step; by default the neuron's own `forward`."""
@@ -36,8 +36,7 @@ class Stepper:
     def reset(self) -> None:
         """Put every neuron to rest and forget the kept values."""
         self.kept = None
-        for node in self.graph.of_type(Temporal):
-            node.module.reset()  # type: ignore[operator]
+        rest(self.graph)
 
     def step(self, x: Tensor) -> Tensor:
         """The output at the next step."""

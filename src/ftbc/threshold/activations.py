@@ -59,7 +59,9 @@ def gather(ann: Graph, batches: Iterable[Tensor], grain: Grain) -> dict[str, Act
         if not isinstance(node.module, Activation):
             return
         if not bool(torch.isfinite(a).all()):
-            raise NotFiniteError(f"{node.place} gives NaN or infinity on the calibration images: check weights and scaling")
+            raise NotFiniteError(
+                f"{node.place} gives NaN or infinity on the calibration images: check weights and scaling"
+            )
         largest = _groups(a, grain).amax(0).double()
         if node.name in found:
             largest = torch.maximum(found[node.name].maximum, largest)

@@ -4,6 +4,7 @@ The networks themselves belong to `zoo/`, the reading of images to `data/`.
 """
 
 from ftbc.train.accuracy import accuracy
+from ftbc.train.average import average_weights
 from ftbc.train.classifier import Epoch, TrainSettings, train_classifier
 
-__all__ = ["Epoch", "TrainSettings", "accuracy", "train_classifier"]
+__all__ = ["Epoch", "TrainSettings", "accuracy", "average_weights", "train_classifier"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ftbc.atomic import make_folder, replacing
+from ftbc.errors import FileError, InputError, first_line
 from ftbc.train.augment import crop_and_mirror
 
 
@@ -28,6 +30,12 @@ class TrainSettings:
     warm_up: float = 0.15
     label_smoothing: float = 0.0
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.epochs, self.batch) < 1 or not 0 < self.learning_rate < math.inf or not 0 < self.warm_up < 1:
+            raise InputError(f"{self}: epochs and batch must be at least 1, learning_rate above 0, warm_up in 0 .. 1")
+        if not 0 < self.momentum < 1 or not 0 <= self.weight_decay < math.inf or not 0 <= self.label_smoothing <= 1:
+            raise InputError(f"{self}: momentum must lie in 0 .. 1, weight_decay be at least 0, label_smoothing 0 to 1")
 
 
 @dataclass(frozen=True)
@@ -57,8 +65,12 @@ def train_classifier(
 
     images: uint8 ``[N, C, H, W]``; labels: int64 ``[N]``; normalise: uint8 batch -> float batch.
     """
-    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     steps = len(images) // settings.batch
+    if not steps:
+        raise InputError(f"{len(images)} images do not fill a batch of {settings.batch}: choose a smaller batch")
+    _require_runs(model, normalise(images[:1]))
+    make_folder(checkpoint.parent)
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimiser = torch.optim.SGD(
         _decayed(model, settings.weight_decay), settings.learning_rate, settings.momentum, nesterov=True
     )
@@ -90,6 +102,14 @@ def train_classifier(
     return model.eval()
 
 
+def _require_runs(model: nn.Module, x: Tensor) -> None:
+    try:
+        with torch.no_grad():
+            model.eval()(x)
+    except Exception as error:  # whatever the network's own code raises
+        raise InputError(f"the network does not run on images {list(x.shape[1:])}: {first_line(error)}") from error
+
+
 def _decayed(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     """Parameter groups: weights decay, biases and BatchNorm parameters (all one-dimensional) do not."""
     weights = [p for p in model.parameters() if p.ndim > 1]
@@ -98,28 +118,37 @@ def _decayed(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
 
 
 def _keep(path: Path, epoch: int, model: nn.Module, optimiser: Any, schedule: Any, settings: TrainSettings) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_suffix(".partial")
-    torch.save(
-        {
-            "epoch": epoch,
-            "settings": asdict(settings),
-            "model": model.state_dict(),
-            "optimiser": optimiser.state_dict(),
-            "schedule": schedule.state_dict(),
-        },
-        scratch,
-    )
-    os.replace(scratch, path)
+    content = {
+        "epoch": epoch,
+        "settings": asdict(settings),
+        "model": model.state_dict(),
+        "optimiser": optimiser.state_dict(),
+        "schedule": schedule.state_dict(),
+    }
+    with replacing(path) as file:
+        torch.save(content, file)
 
 
 def _resume(path: Path, model: nn.Module, optimiser: Any, schedule: Any, settings: TrainSettings) -> int:
+    """Take up what `_keep` wrote and return the number of finished epochs; none without a checkpoint."""
     if not path.exists():
         return 0
-    kept = torch.load(path, weights_only=True)
-    if kept["settings"] != asdict(settings):
-        raise ValueError(f"{path} was written with other settings ({kept['settings']}): delete it or change its name")
-    model.load_state_dict(kept["model"])
-    optimiser.load_state_dict(kept["optimiser"])
-    schedule.load_state_dict(kept["schedule"])
-    return int(kept["epoch"])
+    remedy = "delete it to begin anew, or choose another name"
+    try:
+        kept = torch.load(path, weights_only=True)
+        written_with, total_steps = dict(kept["settings"]), kept["schedule"]["total_steps"]
+    except Exception as error:  # torch raises what its many formats raise
+        raise FileError(f"'{path}' is not a complete checkpoint ({first_line(error)}): {remedy}") from error
+    differing = [name for name, value in asdict(settings).items() if written_with.get(name) != value]
+    if differing:
+        names = ", ".join(f"{name}={written_with.get(name)!r}" for name in differing)
+        raise FileError(f"'{path}' was written with other settings ({names}): {remedy}")
+    if total_steps != schedule.total_steps:
+        raise FileError(f"'{path}' was written with another number of images: {remedy}")
+    try:
+        model.load_state_dict(kept["model"])
+        optimiser.load_state_dict(kept["optimiser"])
+        schedule.load_state_dict(kept["schedule"])
+        return int(kept["epoch"])
+    except Exception as error:
+        raise FileError(f"'{path}' belongs to another network ({first_line(error)}): {remedy}") from error

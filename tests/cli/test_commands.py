@@ -1,0 +1,197 @@
+"""What each command writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+import ftbc
+from ftbc.zoo import registry
+
+from .conftest import Outcome
+
+Command = Callable[..., Outcome]
+QUICK = ("--data", "squares", "--images", "16", "--recipe", "mean-square")
+COMMANDS = ("demo", "check", "convert", "evaluate", "train", "methods", "data get", "data sample")
+
+
+class Tiny(nn.Sequential):
+    def __init__(self, classes: int) -> None:
+        super().__init__(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, classes))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(command: str, ftbc_command: Command) -> None:
+    outcome = ftbc_command(*command.split(), "--help")
+    text = " ".join(outcome.out.split())
+    assert outcome.status == 0 and not outcome.err
+    assert f"Example: ftbc {command} " in text and "--json" in text
+
+
+def test_help_lists_every_command(ftbc_command: Command) -> None:
+    for arguments in ([], ["--help"]):
+        outcome = ftbc_command(*arguments)
+        assert outcome.status == 0 and all(command.split()[0] in outcome.out for command in COMMANDS)
+
+
+def test_methods(ftbc_command: Command, folder: Path) -> None:
+    outcome = ftbc_command("methods", "--json", "methods.json")
+    lines = outcome.out.splitlines()
+    assert outcome.status == 0 and not outcome.err
+    assert [line.split()[0] for line in lines] == list(ftbc.recipes())
+    assert all(entry.summary in line for entry, line in zip(ftbc.recipes().values(), lines, strict=True))
+    written = json.loads((folder / "methods.json").read_text())
+    assert [ftbc.Recipe.from_dict(entry) for entry in written] == list(ftbc.recipes().values())
+
+
+@pytest.mark.parametrize("name", list(ftbc.recipes()))
+def test_a_method_is_printed_as_a_recipe_that_reads_back(name: str, ftbc_command: Command, folder: Path) -> None:
+    outcome = ftbc_command("methods", name, "--json", "one.json")
+    (folder / "mine.toml").write_text(outcome.out)
+    assert outcome.status == 0 and ftbc.read_recipe(folder / "mine.toml") == ftbc.recipe(name)
+    assert json.loads((folder / "one.json").read_text()) == [ftbc.recipe(name).to_dict()]
+
+
+def test_check_of_a_good_network(ftbc_command: Command, folder: Path) -> None:
+    outcome = ftbc_command("check", "nets.py:good", "--data", "squares", "--json", "check.json")
+    assert outcome.status == 0 and not outcome.err
+    assert "This network converts: 2 spiking layers." in outcome.out
+    report = json.loads((folder / "check.json").read_text())
+    assert report["ok"] and not report["problems"]
+    assert [row["becomes"] for row in report["rows"]].count("neurons") == 2
+    assert {"name", "kind", "becomes", "shape", "source"} <= report["rows"][0].keys()
+
+
+def test_check_of_a_bad_network(ftbc_command: Command, folder: Path) -> None:
+    line = (folder / "nets.py").read_text().splitlines().index("        x = torch.sin(self.conv(x))") + 1
+    outcome = ftbc_command("check", "nets.py:Bad", "--data", "squares", "--json", "check.json")
+    assert outcome.status == 2 and not outcome.err
+    assert f"nets.py:{line}" in outcome.out and "sin" in outcome.out
+    report = json.loads((folder / "check.json").read_text())
+    assert not report["ok"] and report["problems"][0]["source"] == f"nets.py:{line}"
+
+
+def test_check_takes_a_single_file_of_images(ftbc_command: Command) -> None:
+    assert ftbc_command("check", "nets.py:instance", "--data", "squares/squares_test.npz").status == 0
+
+
+def test_convert_then_evaluate(ftbc_command: Command, folder: Path) -> None:
+    outcome = ftbc_command("convert", "nets.py:good", *QUICK, "--steps", "3", "--to", "net.snn", "--json", "convert.json")
+    assert outcome.status == 0 and not outcome.err
+    assert "2 spiking layers, T = 3, recipe mean-square: written to net.snn" in outcome.out
+    snn = ftbc.load(folder / "net.snn")
+    report = json.loads((folder / "convert.json").read_text())
+    assert report["steps"] == snn.steps == 3 and ftbc.Recipe.from_dict(report["recipe"]) == snn.recipe
+    assert [(row["name"], row["threshold"]) for row in report["layers"]] == [(r.name, r.threshold) for r in snn.layers()]
+
+    outcome = ftbc_command(
+        "evaluate", "nets.py:good", "--snn", "net.snn", "--data", "squares/squares_test.npz", "--layers", "--json", "e.json"
+    )
+    assert outcome.status == 0 and not outcome.err
+    assert "mean-square, T = 3" in outcome.out and "ANN" in outcome.out and "12 images" in outcome.out
+    report = json.loads((folder / "e.json").read_text())
+    (row,) = report["results"]
+    direct = ftbc.evaluate(snn, ftbc.data.read(folder / "squares", "test"))
+    assert row["accuracy"] == direct.accuracy and row["synops"] == direct.synops and row["images"] == 12
+    assert row["firing_rate"] == direct.firing_rate and 0 <= row["reference_accuracy"] <= 100
+    assert all(name in outcome.out for name in direct.firing_rate)
+    assert report["model"] == "nets.py:good" and row["recipe"] == snn.recipe.to_dict()
+
+
+def test_convert_is_what_the_library_does(ftbc_command: Command, folder: Path) -> None:
+    recipe = ftbc.Recipe(calibrate=(ftbc.FTBC(iterations=2, batch=8),), name="mine", summary="two iterations")
+    (folder / "mine.toml").write_text(recipe.to_toml())
+    options = ("--data", "squares", "--images", "16", "--recipe", "mine.toml", "--steps", "2", "--seed", "4")
+    for to in ("a.snn", "b.snn"):
+        assert ftbc_command("convert", "nets.py:good", *options, "--to", to).status == 0
+    assert (folder / "a.snn").read_bytes() == (folder / "b.snn").read_bytes()
+    from ftbc.cli.options import find_model
+
+    images = ftbc.data.read("squares", "train", limit=16, seed=4)
+    wanted = ftbc.convert(find_model("nets.py:good", None, None), images, 2, recipe, seed=4)
+    x = images.tensor()
+    assert torch.equal(ftbc.load(folder / "a.snn")(x), wanted(x))
+
+
+def test_evaluate_several_methods_and_steps(ftbc_command: Command, folder: Path) -> None:
+    outcome = ftbc_command(
+        "evaluate", "nets.py:good", "--data", "squares", "--images", "16", "--recipe", "mean-square,maximum", "--steps",
+        "1,2", "--test-images", "8", "--json", "e.json",
+    )  # fmt: skip
+    assert outcome.status == 0 and not outcome.err
+    rows = json.loads((folder / "e.json").read_text())["results"]
+    assert [(row["recipe"]["name"], row["steps"]) for row in rows] == [
+        ("mean-square", 1), ("mean-square", 2), ("maximum", 1), ("maximum", 2),
+    ]  # fmt: skip
+    assert all(len(row["accuracy"]) == row["steps"] and row["images"] == 8 for row in rows)
+    assert all(row["calibration_images"] == 16 and row["conversion_seconds"] > 0 and row["seed"] == 0 for row in rows)
+
+
+def test_weights_of_a_network_file(ftbc_command: Command, folder: Path) -> None:
+    from ftbc.cli.options import find_model
+
+    model = find_model("nets.py:good", None, None)
+    for weight in model.parameters():
+        weight.data.mul_(0.5)
+    torch.save({"state_dict": model.state_dict()}, folder / "half.pt")
+    ftbc_command("convert", "nets.py:good", *QUICK, "--to", "whole.snn")
+    outcome = ftbc_command("convert", "nets.py:good", *QUICK, "--to", "half.snn", "--weights", "half.pt")
+    assert outcome.status == 0
+    whole, half = load_file(folder / "whole.snn"), load_file(folder / "half.snn")
+    assert torch.equal(half["0.weight"], whole["0.weight"] / 2)
+
+
+def test_calibration_images_from_elsewhere(ftbc_command: Command, folder: Path) -> None:
+    alone = ("--calibration", "squares/squares_train.npz", "--images", "16", "--recipe", "mean-square")
+    assert ftbc_command("convert", "nets.py:good", *alone, "--to", "alone.snn").status == 0
+    assert ftbc_command("convert", "nets.py:good", *QUICK, "--to", "split.snn").status == 0
+    assert (folder / "alone.snn").read_bytes() == (folder / "split.snn").read_bytes()
+    # The network sees both through the normalisation of --data.
+    images = ftbc.data.read(folder / "squares", "train")
+    ftbc.data.write_npz(folder / "other.npz", images.with_normalise(ftbc.data.NORMALISATIONS["unit"]))
+    both = ("--data", "squares", "--calibration", "other.npz", "--images", "16", "--recipe", "mean-square")
+    assert ftbc_command("convert", "nets.py:good", *both, "--to", "both.snn").status == 0
+    assert (folder / "both.snn").read_bytes() == (folder / "split.snn").read_bytes()
+    outcome = ftbc_command("convert", "nets.py:good", *both, "--normalise", "unit", "--to", "unit.snn")
+    assert outcome.status == 0 and (folder / "unit.snn").read_bytes() != (folder / "split.snn").read_bytes()
+
+
+def test_a_file_may_bear_the_name_of_a_module(ftbc_command: Command, folder: Path) -> None:
+    (folder / "json.py").write_text("from torch import nn\nnet = nn.Sequential(nn.Flatten(), nn.Linear(108, 4), nn.ReLU())\n")
+    outcome = ftbc_command("check", "json.py:net", "--data", "squares", "--json", "check.json")
+    assert outcome.status == 0 and json.loads((folder / "check.json").read_text())["ok"]
+    import sys
+
+    assert sys.modules["json"] is json and str(folder) not in sys.path
+
+
+def test_train(ftbc_command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._ARCHITECTURES, "tiny", Tiny)
+    options = ("--data", "squares", "--epochs", "1", "--batch", "8", "--json", "train.json")
+    outcome = ftbc_command("train", "tiny", *options, "--to", "new/net.safetensors")
+    assert outcome.status == 0 and not outcome.err, outcome
+    assert "epoch   1/1" in outcome.out and "weights in new/net.safetensors" in outcome.out
+    report = json.loads((folder / "train.json").read_text())
+    assert report["architecture"] == "tiny" and report["settings"]["epochs"] == 1 and report["images"] == 12
+    model = ftbc.zoo.load_weights(ftbc.zoo.build("tiny", classes=4), folder / "new" / "net.safetensors")
+    assert model.state_dict()["1.num_batches_tracked"] == 3
+    again = ftbc_command("train", "tiny", *options, "--to", "new/net.safetensors")
+    assert again.status == 0 and "epoch" not in again.out  # the checkpoint holds all of it
+
+
+def test_data_sample(ftbc_command: Command, folder: Path) -> None:
+    (folder / "many").mkdir()
+    for split in ("train", "test"):
+        pixels = torch.randint(0, 256, (1000, 3, 4, 4), dtype=torch.uint8)
+        images = ftbc.data.Images(pixels, torch.arange(1000) % 10, ftbc.data.NORMALISATIONS["unit"], split)
+        ftbc.data.write_npz(folder / "many" / f"many_{split}.npz", images)
+    outcome = ftbc_command("data", "sample", "many", "--to", "sample.npz", "--json", "sample.json")
+    assert outcome.status == 0 and "written to sample.npz" in outcome.out
+    assert len(ftbc.data.read_npz(folder / "sample.npz", "calibration_")) == 512
+    assert json.loads((folder / "sample.json").read_text())["place"] == "sample.npz"

@@ -1,0 +1,123 @@
+"""Evaluation, operations and energy against counts made by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import ftbc
+from ftbc.errors import InputError
+from ftbc.graph.ir import Node
+from ftbc.measure.energy import CMOS_45NM
+from ftbc.measure.operations import fan_out
+from tests.networks import INPUT_SHAPE, NETWORKS, residual
+
+
+def _two_layers() -> nn.Module:
+    """x -> identity neuron -> two outputs; the neuron fires as often as its input says."""
+    net = nn.Sequential(nn.Linear(1, 1, bias=False), nn.ReLU(), nn.Linear(1, 2)).double()
+    net[0].weight.data.fill_(1.0)
+    net[2].weight.data.copy_(torch.tensor([[1.0], [-1.0]]))
+    net[2].bias.data.copy_(torch.tensor([-0.6, 0.0]))
+    return net
+
+
+def test_fan_out_of_a_padded_strided_convolution_counted_by_hand() -> None:
+    conv = nn.Conv2d(1, 2, 3, stride=2, padding=1)
+    reached = fan_out(Node("conv", conv, ("input",), (2, 2, 2)), (1, 4, 4))
+    # Output windows start at -1 and 1: row or column 0 lies in 1 window, 1 in 2, 2 in 1, 3 in 1.
+    per_axis = torch.tensor([1.0, 2.0, 1.0, 1.0], dtype=torch.float64)
+    assert torch.equal(reached[0], 2 * per_axis[:, None] * per_axis[None, :])
+
+
+def test_fan_out_of_grouped_and_linear_layers() -> None:
+    grouped = nn.Conv2d(4, 8, 1, groups=4)
+    assert fan_out(Node("g", grouped, ("input",), (8, 3, 3)), (4, 3, 3)).unique().tolist() == [2.0]
+    linear = nn.Linear(7, 5)
+    assert fan_out(Node("l", linear, ("input",), (5,)), (7,)).tolist() == [5.0] * 7
+
+
+def test_accuracy_rates_and_operations_of_a_network_counted_by_hand() -> None:
+    net = _two_layers()
+    # theta = 1 (maximum), v0 = 1/2, T = 4: input 1 fires at each step, 0.25 once (step 2), 0 never.
+    x = torch.tensor([[1.0], [0.25], [0.0]], dtype=torch.float64)
+    labels = torch.tensor([0, 1, 1])
+    snn = ftbc.convert(net, x, 4, "maximum")
+    result = ftbc.evaluate(snn, (x, labels), reference=net)
+    assert result.images == 3
+    # Scores are rate - 0.6 against -rate: class 0 from a rate above 0.3.
+    assert result.reference_accuracy == pytest.approx(100.0)
+    # Counts for 0.25 after t = 1..4: 0, 1, 1, 1 -> rates 0, .5, .33, .25 -> right, wrong, wrong, right.
+    assert result.accuracy == pytest.approx([100.0, 200 / 3, 200 / 3, 100.0])
+    assert result.firing_rate == {"1": pytest.approx((4 + 1 + 0) / 3 / 4)}
+    spikes_so_far = [1, 3, 4, 5]
+    assert result.synops == pytest.approx([2 * n / 3 for n in spikes_so_far])
+    expected = [CMOS_45NM.microjoules(t + 1, s) for t, s in enumerate(result.synops)]
+    assert result.energy == pytest.approx(expected)
+    assert result.reference_energy == pytest.approx(CMOS_45NM.microjoules(1 + 2, 0))
+    assert CMOS_45NM.microjoules(1, 0) == pytest.approx(4.6e-6)
+    assert "ANN" in str(result) and "100.00%" in str(result)
+
+
+def test_operations_equal_a_count_over_every_connection() -> None:
+    """SynOps of a residual network against a dense count: non-zero inputs through a layer of ones."""
+    torch.manual_seed(0)
+    x = torch.rand(6, *INPUT_SHAPE, dtype=torch.float64)
+    snn = ftbc.convert(residual(), x, 3, "mean-square")
+    result = ftbc.evaluate(snn, (x, torch.zeros(6, dtype=torch.long)))
+    total = torch.zeros(3, dtype=torch.float64)
+
+    def count(node, inputs, output, start) -> None:
+        if isinstance(node.module, nn.Conv2d | nn.Linear) and node.name != "stem":
+            layer = type(node.module)(**_settings(node.module)).double()
+            layer.weight.data.fill_(1.0)
+            events = (inputs[0] != 0).double()
+            total.add_(
+                layer(events.flatten(0, 1)).unflatten(0, events.shape[:2]).sum(list(range(1, output.ndim))).detach()
+            )
+
+    snn(x, observe=count)
+    assert result.synops == pytest.approx((total.cumsum(0) / 6).tolist())
+
+
+def _settings(layer: nn.Module) -> dict:
+    if isinstance(layer, nn.Linear):
+        return {"in_features": layer.in_features, "out_features": layer.out_features, "bias": False}
+    names = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "groups")
+    return {**{name: getattr(layer, name) for name in names}, "bias": False}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_layer_rows_have_rates_and_errors(name: str) -> None:
+    torch.manual_seed(0)
+    x = torch.rand(16, *INPUT_SHAPE, dtype=torch.float64)
+    network = NETWORKS[name]()
+    coarse = ftbc.convert(network, x, 1, "mean-square").layers()
+    fine = ftbc.convert(network, x, 64, "maximum").layers()
+    for rough, exact in zip(coarse, fine, strict=True):
+        assert 0 <= exact.firing_rate <= 1
+        assert exact.error < 0.05
+        assert exact.error <= rough.error
+        assert exact.threshold > 0
+
+
+def test_data_in_every_form_gives_the_same_result() -> None:
+    x, y = torch.rand(7, *INPUT_SHAPE, dtype=torch.float64), torch.randint(0, 5, (7,))
+    snn = ftbc.convert(residual(), x, 2, "mean-square")
+    whole = ftbc.evaluate(snn, (x, y))
+    assert ftbc.evaluate(snn, [(x[:3], y[:3]), (x[3:], y[3:])]) == whole
+    for wrong in (x, [(x,)], 5):
+        with pytest.raises(InputError):
+            ftbc.evaluate(snn, wrong)
+
+
+def test_evaluate_leaves_the_reference_as_it_was() -> None:
+    x, y = torch.rand(4, *INPUT_SHAPE, dtype=torch.float64), torch.zeros(4, dtype=torch.long)
+    network = residual()
+    snn = ftbc.convert(network, x, 2, "mean-square")
+    network.train()
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    ftbc.evaluate(snn, (x, y), reference=network)
+    assert network.training
+    assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())

@@ -1,0 +1,51 @@
+"""The compiled neuron against the plain one, to the last bit."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from ftbc.neuron import fused
+from ftbc.neuron.functional import integrate_and_fire
+
+pytest.importorskip("numba")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(5, 3, 4, 6, 7), (5, 3, 4), (1, 2, 3, 9), (4, 1, 2, 3, 2, 2)])
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize(
+    ("per_theta", "per_bias"), [("layer", "channel"), ("channel", "channel"), ("channel", "layer")]
+)
+def test_equal_to_the_last_bit(dtype, shape, constant, per_theta, per_bias) -> None:
+    generator = torch.Generator().manual_seed(0)
+    steps, images, channels, *rest = shape
+    x = torch.randn(shape, generator=generator, dtype=dtype)
+    x = x[:1].expand(shape) if constant else x
+    theta = torch.rand(channels if per_theta == "channel" else 1, generator=generator, dtype=dtype) + 0.3
+    b = torch.randn(steps, channels if per_bias == "channel" else 1, generator=generator, dtype=dtype) * 0.2
+    v = torch.rand(images, channels, *rest, generator=generator, dtype=dtype)
+    before = v.clone()
+    wide = (-1, *[1] * len(rest))
+    spikes, left = integrate_and_fire(x, theta.view(wide), v, b.view(steps, 1, *wide))
+    assert fused.usable(x, theta, b)
+    fused_spikes, fused_left = fused.integrate_and_fire(x, theta, v, b)
+    assert spikes.any()
+    assert torch.equal(fused_spikes, spikes)
+    assert torch.equal(fused_left, left)
+    assert torch.equal(v, before)
+
+
+def test_channels_last_and_sliced_currents() -> None:
+    x = torch.randn(3, 2, 4, 5, 5).to(memory_format=torch.channels_last_3d)[..., ::2]
+    theta, b, v = torch.ones(4), torch.zeros(3, 4), torch.zeros(x.shape[1:])
+    spikes, left = integrate_and_fire(x, theta.view(-1, 1, 1), v, b.view(3, 1, 4, 1, 1))
+    fused_spikes, fused_left = fused.integrate_and_fire(x, theta, v, b)
+    assert torch.equal(fused_spikes, spikes) and torch.equal(fused_left, left)
+
+
+def test_constants_per_neuron_take_the_plain_form() -> None:
+    x = torch.randn(3, 2, 4, 5, 5)
+    assert not fused.usable(x, torch.ones(4, 5, 5), torch.zeros(3, 4))
+    assert not fused.usable(x, torch.ones(4), torch.zeros(3, 4, 5, 5))
+    assert not fused.usable(x.to("meta"), torch.ones(4), torch.zeros(3, 4))

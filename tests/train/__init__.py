@@ -1,0 +1,1 @@
+"""Tests of ftbc.train, on networks and images of a few bytes."""
