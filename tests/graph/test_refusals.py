@@ -57,6 +57,9 @@ FUNCTIONS: dict[str, tuple[Run, str]] = {
     "permute": (lambda m, x: m.a(x).permute(1, 0, 2, 3), "batch"),
     "flatten": (lambda m, x: m.a(x).flatten(), "batch"),
     "getitem": (lambda m, x: m.a(x)[:1], "batch"),
+    "getitem, steps": (lambda m, x: m.a(x)[::2], "batch"),
+    "add, counting images": (lambda m, x: m.a(x) + x.new_ones(x.size(0), 1, 1, 1).cumsum(0), "image to image"),
+    "mul, number of images": (lambda m, x: m.a(x) * x.new_ones(x.size(0), 1).sum(0), "batch size"),
     "chunk": (lambda m, x: m.a(x).chunk(2)[0], "batch"),
     "cat": (lambda m, x: torch.cat([x, x]), "batch"),
     "double": (lambda m, x: m.a(x).float().double(), "float"),
@@ -76,6 +79,7 @@ FUNCTIONS: dict[str, tuple[Run, str]] = {
 @pytest.mark.parametrize("operation", FUNCTIONS)
 def test_function_is_named_with_line_and_remedy(operation: str) -> None:
     run, word = FUNCTIONS[operation]
+    operation = operation.partition(",")[0]
     found = problems_of(Net(run, a=conv(), b=nn.Conv2d(6, 4, 3)))
     named = {problem.what: problem for problem in found}
     if operation == "double":

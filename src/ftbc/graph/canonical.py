@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, fx
 
 from ftbc.graph.call import Call, Cleaned, Problem, Refused, Value
-from ftbc.graph.constants import FILLED, SIZES, evaluate, holds, merge
+from ftbc.graph.constants import FILLED, SIZES, evaluate, for_each_item, holds, merge
 from ftbc.graph.in_place import separate_in_place
 from ftbc.graph.ir import INPUT, Graph
 from ftbc.graph.remedies import remedy_for, unforeseen
@@ -62,6 +62,7 @@ def _translate(cleaned: Cleaned, traced: Traced, node: fx.Node, args: Any, kwarg
 def _apply_rule(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if call.operation not in RULES:
         raise Refused(remedy_for(call.operation))
+    args, kwargs = fx.node.map_aggregate((args, kwargs), for_each_item)  # type: ignore[misc]
     # The operand may be given by name, under the names that torch has for it.
     named = [kwargs[name] for name in ("input", "tensors") if name in kwargs]
     settings = {name: value for name, value in kwargs.items() if name not in ("input", "tensors")}

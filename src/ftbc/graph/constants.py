@@ -20,28 +20,34 @@ SIZES = (
 
 
 def evaluate(root: nn.Module, node: fx.Node, args: Any, kwargs: Any, like: Tensor) -> Any:
-    """The value of an operation on constants; what has an entry for each item is given for one item.
+    """The value of an operation on constants, as `merge` gives it where they follow the batch size.
 
     ``like`` has the dtype and device of the network's input.
     """
     if not holds((args, kwargs), Varies) and not holds((args, kwargs), Value):
         return _call(root, node, args, kwargs)
-    two, three = (_call(root, node, *_for_batch((args, kwargs), count, like)) for count in (2, 3))
-    if not isinstance(two, Tensor) or not isinstance(three, Tensor):
-        raise Refused("it depends on the batch size")
-    if two.shape == three.shape and torch.equal(two, three):
-        return two
-    per_item = two.ndim > 0 and two.shape[:1] + three.shape[:1] == (2, 3) and two.shape[1:] == three.shape[1:]
-    if not per_item or not all(torch.equal(item, two[0]) for item in (*two, *three)):
-        raise Refused("it differs from image to image of a batch")
-    return two[:1]
+    return merge(*(_call(root, node, *_for_batch((args, kwargs), count, like)) for count in (2, 3)))
 
 
 def merge(two: Any, three: Any) -> Any:
-    """A number or a tuple of numbers, with `Varies` where it differs between batches of two and of three."""
+    """A number, a tensor or a tuple of them, with `Varies` where it differs between batches of two and of three."""
     if isinstance(two, tuple | list):
         return tuple(merge(a, b) for a, b in zip(two, three, strict=True))
+    if isinstance(two, Tensor):
+        return two if two.shape == three.shape and torch.equal(two, three) else Varies(two, three)
     return two if two is three or two == three else Varies(two, three)
+
+
+def for_each_item(leaf: Any) -> Any:
+    """A constant tensor that follows the batch size as ``[1, ...]``, if it is the same for each item."""
+    if not isinstance(leaf, Varies) or not isinstance(leaf.two, Tensor):
+        return leaf
+    two, three = leaf.two, leaf.three
+    if two.shape[:1] + three.shape[:1] != (2, 3) or two.shape[1:] != three.shape[1:]:
+        raise Refused("it depends on the batch size")
+    if not all(torch.equal(item, two[0]) for item in (*two, *three)):
+        raise Refused("it differs from image to image of a batch")
+    return two[:1]
 
 
 def holds(structure: Any, kind: type) -> bool:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor
+
+_WORTH_A_THREAD = 1 << 18
+"""Neuron-steps below which handing work to another thread costs more than it saves."""
 
 
 def usable(x: Tensor, theta: Tensor, b: Tensor) -> bool:
@@ -31,27 +34,37 @@ def integrate_and_fire(x: Tensor, theta: Tensor, v: Tensor, b: Tensor) -> tuple[
     rows = x[:1] if x.stride(0) == 0 else x  # a constant current is an expanded view: read it once
     v = v.contiguous().clone()
     spikes = torch.empty(x.shape, dtype=x.dtype)
-    kernel(
-        rows.reshape(len(rows), images, channels, -1).numpy(),
-        theta.expand(channels).contiguous().numpy(),
-        v.view(images, channels, -1).numpy(),
-        b.expand(steps, channels).contiguous().numpy(),
-        spikes.view(steps, images, channels, -1).numpy(),
-    )
+    currents = rows.reshape(len(rows), images, channels, -1).numpy()
+    membranes = v.view(images, channels, -1).numpy()
+    sent = spikes.view(steps, images, channels, -1).numpy()
+    thresholds, biases = theta.expand(channels).contiguous().numpy(), b.expand(steps, channels).contiguous().numpy()
+
+    def share(first: int, last: int) -> None:
+        kernel(currents, thresholds, membranes, biases, sent, first, last)
+
+    _over_images(share, images, spikes.numel())
     return spikes, v
+
+
+def _over_images(work: Callable[[int, int], None], images: int, size: int) -> None:
+    """Share images out to as many threads as torch uses, if there is enough to do."""
+    threads = min(torch.get_num_threads(), images, size // _WORTH_A_THREAD)
+    if threads <= 1:
+        work(0, images)
+        return
+    bounds = [images * k // threads for k in range(threads + 1)]
+    list(_pool(threads).map(work, bounds[:-1], bounds[1:]))
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="ftbc-neurons")
 
 
 @functools.cache
 def _kernel() -> Callable[..., None] | None:
     try:
-        import numba
-
         from ftbc.neuron import compiled
     except (ImportError, RuntimeError):  # not installed, or no folder in which it could keep what it compiles
         return None
-
-    def on_torch_threads(*arrays: Any) -> None:
-        numba.set_num_threads(min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
-        compiled.integrate_and_fire(*arrays)
-
-    return on_torch_threads
+    return compiled.integrate_and_fire

@@ -37,8 +37,11 @@ class SpikingMaxPool(Temporal):
         return self.run(x.unsqueeze(0))[0]
 
     def run(self, x: Tensor) -> Tensor:
-        totals = x.cumsum(0) if self.total is None else x.cumsum(0) + self.total
-        largest = self._pool(totals.flatten(0, 1)).unflatten(0, x.shape[:2])
+        # One addition after another, not cumsum: the sums must round as they do step by step.
+        totals = [x[0] if self.total is None else self.total + x[0]]
+        for current in x[1:]:
+            totals.append(totals[-1] + current)
+        largest = self._pool(torch.cat(totals)).unflatten(0, x.shape[:2])
         before = torch.zeros_like(largest[0]) if self.sent is None else self.sent
         self.total, self.sent = totals[-1], largest[-1]
         return largest - torch.cat([before.unsqueeze(0), largest[:-1]])

@@ -59,3 +59,5 @@ entry("a constant that widens", lambda m, x: m.a(F.relu(m.b(x) * m.c)), shape=(5
       b=nn.Linear(5, 1), c=torch.randn(4))  # fmt: skip
 entry("a constant that widens, then a layer", lambda m, x: F.relu(m.a(m.b(x) * m.c + 1)), shape=(5,), affine=1,
       a=nn.Linear(4, 3), b=nn.Linear(5, 1), c=torch.randn(4))  # fmt: skip
+entry("two constants, the second widens", lambda m, x: m.a(F.relu(m.b(x)) * 2 - m.c), shape=(5,), affine=1,
+      a=nn.Linear(4, 3), b=nn.Linear(5, 1), c=torch.randn(4))  # fmt: skip
