@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 import ftbc
@@ -23,7 +25,7 @@ def run() -> dict[str, float]:
     print(f"image-steps/s over the ANN's images/s, ResNet-20, {IMAGES} images (median of 5)")
     for steps in (8, 32):
         snn = ftbc.convert(model, images, steps, "mean-square")
-        ways = {
+        ways: dict[str, Callable[[], object]] = {
             f"ANN {batch}": lambda batch=batch: [ann(part) for part in images.split(batch)] for batch in (8, 16, 64)
         }
         ways["layerwise"] = lambda snn=snn: snn(images)

@@ -52,7 +52,9 @@ def run_python(environment: dict[str, str], tmp_path: Path) -> RunPython:
 def refused() -> Refused:
     """Call something that must raise an error of the given kind whose message is one line with the given words."""
 
-    def check(kind: type[FtbcError], words: str | tuple[str, ...], call: Callable[..., Any], *args: Any, **named: Any) -> str:
+    def check(
+        kind: type[FtbcError], words: str | tuple[str, ...], call: Callable[..., Any], *args: Any, **named: Any
+    ) -> str:
         with pytest.raises(kind) as caught:
             call(*args, **named)
         text = str(caught.value)

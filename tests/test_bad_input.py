@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import ftbc
 from ftbc.errors import FileError, FtbcError, InputError, NotFiniteError, RecipeError, TraceError, UnsupportedError
@@ -21,7 +22,9 @@ PLAIN = "mean-square"
 
 @pytest.fixture
 def model() -> nn.Module:
-    return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 5)).eval()
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 5)
+    ).eval()
 
 
 @pytest.fixture
@@ -54,7 +57,7 @@ BAD_IMAGES: dict[str, tuple[type[FtbcError], str, Any]] = {
     "empty list": (InputError, "no images", []),
     "empty loader": (InputError, "no images", iter(())),
     "empty batches": (InputError, "no images", [torch.rand(0, 3, 4, 4)] * 2),
-    "empty data loader": (InputError, "no images", torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.rand(0, 3)))),
+    "empty data loader": (InputError, "no images", DataLoader(TensorDataset(torch.rand(0, 3)))),
     "a number": (InputError, "single numbers", torch.tensor(1.0)),
     "numbers": (InputError, "single numbers", [torch.tensor(1.0)]),
     "no batch": (InputError, "[N, ...]", torch.rand(3)),
@@ -101,7 +104,7 @@ def test_every_form_of_images_gives_the_same_network(model: nn.Module, images: T
             raise AssertionError(name)
 
     forms = [images, [images], images.split(4), generated(), [(images, Unreadable())], [[images, None, 1]],
-             torch.utils.data.DataLoader(torch.utils.data.TensorDataset(images, torch.zeros(6)), batch_size=4)]  # fmt: skip
+             DataLoader(TensorDataset(images, torch.zeros(6)), batch_size=4)]  # fmt: skip
     outputs = [ftbc.convert(model, form, 2, PLAIN)(images) for form in forms]
     assert all(torch.equal(output, outputs[0]) for output in outputs)
 
@@ -123,12 +126,15 @@ def test_any_number_of_images(count: int, model: nn.Module) -> None:
 # ---- models ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("thing", [None, 3, torch.relu, {"weight": torch.ones(2)}, nn.Linear], ids=lambda t: type(t).__name__)
+@pytest.mark.parametrize(
+    "thing", [None, 3, torch.relu, {"weight": torch.ones(2)}, nn.Linear], ids=lambda t: type(t).__name__
+)
 def test_not_a_model(thing: Any, images: Tensor, refused: Refused) -> None:
     for call in (lambda: ftbc.convert(thing, images, 2), lambda: ftbc.check(thing, images)):
         refused(InputError, ("nn.Module", type(thing).__name__), call)
 
 
+@pytest.mark.filterwarnings("ignore:Complex modules")
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.complex64], ids=str)
 def test_reduced_precision(dtype: torch.dtype, model: nn.Module, images: Tensor, refused: Refused) -> None:
     for x in (images, images.to(dtype)):
@@ -137,7 +143,9 @@ def test_reduced_precision(dtype: torch.dtype, model: nn.Module, images: Tensor,
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
 @pytest.mark.parametrize("name", ["0.weight", "1.running_var", "4.bias"])
-def test_weights_that_are_not_numbers(name: str, value: float, model: nn.Module, images: Tensor, refused: Refused) -> None:
+def test_weights_that_are_not_numbers(
+    name: str, value: float, model: nn.Module, images: Tensor, refused: Refused
+) -> None:
     model.state_dict()[name].view(-1)[-1] = value
     refused(NotFiniteError, f"'{name}'", ftbc.convert, model, images, 2)
     refused(NotFiniteError, f"'{name}'", ftbc.check, model, images)
@@ -265,10 +273,11 @@ def test_settings_of_ftbc(settings: dict[str, Any], refused: Refused) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    [{"type": "MeanSquare", "rounding": "up"}, {"type": "MeanSquare", "grain": "pixel"}, {"type": "Maximum", "grain": 1},
-     {"type": "Percentile", "percent": 0}, {"type": "Percentile", "percent": 101}, {"type": "Percentile", "percent": "99"},
-     {"type": "Percentile", "percent": float("nan")}, {"type": "Percentile", "grain": "pixel"}, {"type": "Half"},
-     {"type": "FTBC"}, {"type": "Median"}, {"type": ["MeanSquare"]}, {}, "MeanSquare", None, 3],
+    [{"type": "MeanSquare", "rounding": "up"}, {"type": "MeanSquare", "grain": "pixel"},
+     {"type": "Maximum", "grain": 1}, {"type": "Percentile", "percent": 0}, {"type": "Percentile", "percent": 101},
+     {"type": "Percentile", "percent": "99"}, {"type": "Percentile", "percent": float("nan")},
+     {"type": "Percentile", "grain": "pixel"}, {"type": "Half"}, {"type": "FTBC"}, {"type": "Median"},
+     {"type": ["MeanSquare"]}, {}, "MeanSquare", None, 3],
     ids=str,
 )  # fmt: skip
 def test_settings_of_thresholds(piece: Any, refused: Refused) -> None:

@@ -51,7 +51,8 @@ BLOCK = """if True:
     sys.meta_path[:] = [WithoutExtras(finder) for finder in sys.meta_path]
 """
 EXTRAS = ["typer", "click", "rich", "matplotlib", "PIL", "pydantic", "hypothesis", "pytest", "kornia", "nir", "onnx",
-          "onnxscript", "onnxruntime", "optuna", "torchvision", "timm", "scipy", "pandas", "numba", "tqdm", "yaml"]  # fmt: skip
+          "onnxscript", "onnxruntime", "optuna", "torchvision", "timm", "scipy", "pandas", "numba", "tqdm",
+          "yaml"]  # fmt: skip
 
 
 def blocking(*packages: str) -> str:
@@ -167,7 +168,12 @@ def test_no_folder_imports_from_a_later_one(path: Path) -> None:
         allowed |= set(BESIDE)
     for name in imports(SOURCE / path):
         parts = name.split(".")
-        if parts[0] == "ftbc" and len(parts) > 1 and parts[1] in FOLDERS and (folder, ".".join(parts[:3])) not in ALLOWED:
+        if (
+            parts[0] == "ftbc"
+            and len(parts) > 1
+            and parts[1] in FOLDERS
+            and (folder, ".".join(parts[:3])) not in ALLOWED
+        ):
             assert parts[1] in allowed, f"{path} imports {name}"
 
 
@@ -190,4 +196,6 @@ def test_the_library_never_prints(path: Path) -> None:
     for node in ast.walk(ast.parse((SOURCE / path).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
-            assert name not in ("print", "pprint", "sys.stdout.write", "sys.stderr.write", "breakpoint"), f"{path}: {name}"
+            assert name not in ("print", "pprint", "sys.stdout.write", "sys.stderr.write", "breakpoint"), (
+                f"{path}: {name}"
+            )

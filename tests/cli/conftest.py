@@ -12,7 +12,7 @@ import torch
 from ftbc.cli.app import run
 from ftbc.data import Images, Normalise, write_npz
 
-NETWORKS = '''
+NETWORKS = """
 import torch
 from torch import nn
 import neighbour
@@ -47,7 +47,7 @@ def number():
 
 
 instance = good()
-'''
+"""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,9 @@ def fails(ftbc_command: Callable[..., Outcome]) -> Callable[..., str]:
     def command(*arguments: object) -> str:
         outcome = ftbc_command(*arguments)
         assert outcome.status == 2, outcome
-        assert outcome.err.startswith("ftbc: ") and outcome.err.count("\n") == 1 and outcome.err.endswith("\n"), outcome.err
+        assert outcome.err.startswith("ftbc: ") and outcome.err.count("\n") == 1 and outcome.err.endswith("\n"), (
+            outcome.err
+        )
         assert outcome.err.strip().isprintable() and not outcome.out
         return outcome.err
 

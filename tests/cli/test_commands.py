@@ -82,16 +82,28 @@ def test_check_takes_a_single_file_of_images(ftbc_command: Command) -> None:
 
 
 def test_convert_then_evaluate(ftbc_command: Command, folder: Path) -> None:
-    outcome = ftbc_command("convert", "nets.py:good", *QUICK, "--steps", "3", "--to", "net.snn", "--json", "convert.json")
+    outcome = ftbc_command(
+        "convert", "nets.py:good", *QUICK, "--steps", "3", "--to", "net.snn", "--json", "convert.json"
+    )
     assert outcome.status == 0 and not outcome.err
     assert "2 spiking layers, T = 3, recipe mean-square: written to net.snn" in outcome.out
     snn = ftbc.load(folder / "net.snn")
     report = json.loads((folder / "convert.json").read_text())
     assert report["steps"] == snn.steps == 3 and ftbc.Recipe.from_dict(report["recipe"]) == snn.recipe
-    assert [(row["name"], row["threshold"]) for row in report["layers"]] == [(r.name, r.threshold) for r in snn.layers()]
+    assert [(row["name"], row["threshold"]) for row in report["layers"]] == [
+        (r.name, r.threshold) for r in snn.layers()
+    ]
 
     outcome = ftbc_command(
-        "evaluate", "nets.py:good", "--snn", "net.snn", "--data", "squares/squares_test.npz", "--layers", "--json", "e.json"
+        "evaluate",
+        "nets.py:good",
+        "--snn",
+        "net.snn",
+        "--data",
+        "squares/squares_test.npz",
+        "--layers",
+        "--json",
+        "e.json",
     )
     assert outcome.status == 0 and not outcome.err
     assert "mean-square, T = 3" in outcome.out and "ANN" in outcome.out and "12 images" in outcome.out
@@ -163,7 +175,9 @@ def test_calibration_images_from_elsewhere(ftbc_command: Command, folder: Path) 
 
 
 def test_a_file_may_bear_the_name_of_a_module(ftbc_command: Command, folder: Path) -> None:
-    (folder / "json.py").write_text("from torch import nn\nnet = nn.Sequential(nn.Flatten(), nn.Linear(108, 4), nn.ReLU())\n")
+    (folder / "json.py").write_text(
+        "from torch import nn\nnet = nn.Sequential(nn.Flatten(), nn.Linear(108, 4), nn.ReLU())\n"
+    )
     outcome = ftbc_command("check", "json.py:net", "--data", "squares", "--json", "check.json")
     assert outcome.status == 0 and json.loads((folder / "check.json").read_text())["ok"]
     import sys

@@ -18,24 +18,26 @@ from ftbc.cli.app import run
 Fails = Callable[..., str]
 QUICK = ("--data", "squares", "--images", "16", "--recipe", "mean-square")
 TO = ("--to", "net.snn")
+GOOD = "nets.py:good"
+ON_SQUARES = ("--data", "squares")
 
 CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "no such command": (("convrt",), ("convrt", "ftbc --help")),
     "no such option": (("methods", "--colour"), ("--colour", "ftbc methods --help")),
-    "missing option": (("convert", "nets.py:good"), ("--to", "ftbc convert --help")),
+    "missing option": (("convert", GOOD), ("--to", "ftbc convert --help")),
     "missing argument": (("check",), ("model", "ftbc check --help")),
     "missing command": (("data",), ("ommand", "ftbc data --help")),
-    "not a number": (("convert", "nets.py:good", *QUICK, *TO, "--steps", "many"), ("--steps", "see ftbc convert --help")),
-    "steps 0": (("convert", "nets.py:good", *QUICK, *TO, "--steps", "0"), ("--steps",)),
-    "steps 0 to evaluate": (("evaluate", "nets.py:good", *QUICK, "--steps", "0"), ("steps=0",)),
-    "steps with words": (("evaluate", "nets.py:good", *QUICK, "--steps", "1,two"), ("1,two", "1,2,4,8")),
-    "no steps": (("evaluate", "nets.py:good", *QUICK, "--steps", ""), ("--steps",)),
-    "images 0": (("convert", "nets.py:good", *TO, "--images", "0"), ("--images",)),
-    "too many images": (("convert", "nets.py:good", *TO, "--data", "squares", "--images", "999"), ("999", "24")),
-    "seed negative": (("convert", "nets.py:good", *QUICK, *TO, "--seed", "-1"), ("--seed",)),
-    "seed huge": (("convert", "nets.py:good", *QUICK, *TO, "--seed", str(10**30)), ("--seed",)),
+    "not a number": (("convert", GOOD, *QUICK, *TO, "--steps", "many"), ("--steps", "see ftbc convert --help")),
+    "steps 0": (("convert", GOOD, *QUICK, *TO, "--steps", "0"), ("--steps",)),
+    "steps 0 to evaluate": (("evaluate", GOOD, *QUICK, "--steps", "0"), ("steps=0",)),
+    "steps with words": (("evaluate", GOOD, *QUICK, "--steps", "1,two"), ("1,two", "1,2,4,8")),
+    "no steps": (("evaluate", GOOD, *QUICK, "--steps", ""), ("--steps",)),
+    "images 0": (("convert", GOOD, *TO, "--images", "0"), ("--images",)),
+    "too many images": (("convert", GOOD, *TO, "--data", "squares", "--images", "999"), ("999", "24")),
+    "seed negative": (("convert", GOOD, *QUICK, *TO, "--seed", "-1"), ("--seed",)),
+    "seed huge": (("convert", GOOD, *QUICK, *TO, "--seed", str(10**30)), ("--seed",)),
     "classes negative": (("check", "resnet20", "--weights", "x.pt", "--classes", "-1"), ("--classes",)),
-    "classes of a file": (("check", "nets.py:good", "--classes", "3"), ("--classes", "nets.py:good")),
+    "classes of a file": (("check", GOOD, "--classes", "3"), ("--classes", "nets.py:good")),
     "no such network": (("check", "resnt20"), ("resnt20", "did you mean")),
     "no weights": (("check", "resnet20"), ("resnet20", "--weights")),
     "no such weights": (("check", "resnet20", "--weights", "x.pt"), ("x.pt",)),
@@ -48,30 +50,31 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a file with an error": (("check", "wrong.py:net"), ("wrong.py", "ZeroDivisionError", "wrong.py:2")),
     "a file that is no Python": (("check", "text.py:net"), ("text.py", "SyntaxError")),
     "a network that does not convert": (("convert", "nets.py:Bad", *QUICK, *TO), ("sin", "nets.py:")),
-    "no such data": (("check", "nets.py:good", "--data", "circles"), ("circles",)),
-    "no such folder of data": (("check", "nets.py:good", "--data", "some/circles"), ("some/circles",)),
-    "damaged data": (("check", "nets.py:good", "--data", "text.npz"), ("text.npz",)),
-    "images of another size": (("convert", "nets.py:good", *TO), ("32",)),
-    "one file to calibrate on": (("convert", "nets.py:good", *TO, "--data", "squares/squares_test.npz"), ("--calibration",)),
-    "no such normalisation": (("check", "nets.py:good", "--data", "squares", "--normalise", "cifra10"), ("cifra10", "cifar10")),
-    "no such recipe": (("convert", "nets.py:good", "--data", "squares", "--recipe", "fbtc", *TO), ("fbtc", "ftbc")),
-    "one recipe of two": (("evaluate", "nets.py:good", "--data", "squares", "--recipe", "ftbc,fbtc"), ("fbtc",)),
-    "no such recipe file": (("convert", "nets.py:good", "--data", "squares", "--recipe", "no.toml", *TO), ("no.toml",)),
-    "damaged recipe file": (("convert", "nets.py:good", "--data", "squares", "--recipe", "text.toml", *TO), ("text.toml",)),
+    "no such data": (("check", GOOD, "--data", "circles"), ("circles",)),
+    "no such folder of data": (("check", GOOD, "--data", "some/circles"), ("some/circles",)),
+    "damaged data": (("check", GOOD, "--data", "text.npz"), ("text.npz",)),
+    "images of another size": (("convert", GOOD, *TO), ("32",)),
+    "one file to calibrate on": (("convert", GOOD, *TO, "--data", "squares/squares_test.npz"), ("--calibration",)),
+    "no such normalisation": (("check", GOOD, *ON_SQUARES, "--normalise", "cifra10"), ("cifra10", "cifar10")),
+    "no such recipe": (("convert", GOOD, *ON_SQUARES, "--recipe", "fbtc", *TO), ("fbtc", "ftbc")),
+    "one recipe of two": (("evaluate", GOOD, *ON_SQUARES, "--recipe", "ftbc,fbtc"), ("fbtc",)),
+    "no such recipe file": (("convert", GOOD, *ON_SQUARES, "--recipe", "no.toml", *TO), ("no.toml",)),
+    "damaged recipe file": (("convert", GOOD, *ON_SQUARES, "--recipe", "text.toml", *TO), ("text.toml",)),
     "no such method": (("methods", "fbtc"), ("fbtc", "ftbc")),
-    "no such folder to write to": (("convert", "nets.py:good", *QUICK, "--to", "no/net.snn"), ("no/net.snn",)),
-    "a folder to write to": (("convert", "nets.py:good", *QUICK, "--to", "squares"), ("squares",)),
-    "no such folder for the result": (("convert", "nets.py:good", *QUICK, *TO, "--json", "no/x.json"), ("no/x.json",)),
+    "no such folder to write to": (("convert", GOOD, *QUICK, "--to", "no/net.snn"), ("no/net.snn",)),
+    "a folder to write to": (("convert", GOOD, *QUICK, "--to", "squares"), ("squares",)),
+    "no such folder for the result": (("convert", GOOD, *QUICK, *TO, "--json", "no/x.json"), ("no/x.json",)),
     "a folder for the list": (("methods", "--json", "squares"), ("squares",)),
-    "no such saved network": (("evaluate", "nets.py:good", "--data", "squares", "--snn", "x.snn"), ("x.snn",)),
-    "a damaged saved network": (("evaluate", "nets.py:good", "--data", "squares", "--snn", "text.toml"), ("text.toml",)),
+    "no such saved network": (("evaluate", GOOD, *ON_SQUARES, "--snn", "x.snn"), ("x.snn",)),
+    "a damaged saved network": (("evaluate", GOOD, *ON_SQUARES, "--snn", "text.toml"), ("text.toml",)),
     "no such data to train on": (("train", "resnet20", "--data", "circles", "--to", "x.safetensors"), ("circles",)),
     "no such architecture": (("train", "resnt20", "--data", "squares", "--to", "x.safetensors"), ("resnt20",)),
-    "a batch too large": (("train", "resnet20", "--data", "squares", "--to", "x.safetensors"), ("24", "128")),
+    "a batch too large": (("train", "resnet20", *ON_SQUARES, "--to", "x.safetensors"), ("24", "128")),
     "a wrong learning rate": (
-        ("train", "resnet20", "--data", "squares", "--to", "x.st", "--batch", "8", "--learning-rate", "-1"), ("learning_rate",)
+        ("train", "resnet20", *ON_SQUARES, "--to", "x.st", "--batch", "8", "--learning-rate", "-1"), ("learning_rate",)
     ),
-    "weights over the checkpoint": (("train", "resnet20", "--data", "squares", "--to", "x.checkpoint"), ("x.checkpoint",)),
+    "an average of nothing": (("train", "resnet20", *ON_SQUARES, "--to", "x.st", "--average"), ("--start-from",)),
+    "weights over the checkpoint": (("train", "resnet20", *ON_SQUARES, "--to", "x.checkpoint"), ("x.checkpoint",)),
     "no such data to fetch": (("data", "get", "cifar11", "--to", "new"), ("cifar11",)),
     "no such source": (("data", "get", "cifar10", "--to", "new", "--source", "ftp"), ("ftp",)),
     "a sample of nothing": (("data", "sample", "circles", "--to", "x.npz"), ("circles",)),
@@ -89,7 +92,9 @@ def test_one_line_and_nothing_written(case: str, fails: Fails, folder: Path) -> 
     line = fails(*arguments)
     for word in words:
         assert word in line, line
-    assert {p: p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file() and "__pycache__" not in str(p)} == before
+    assert {
+        p: p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file() and "__pycache__" not in str(p)
+    } == before
 
 
 def test_a_full_disk_leaves_the_older_network(fails: Fails, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +104,7 @@ def test_a_full_disk_leaves_the_older_network(fails: Fails, folder: Path, monkey
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("ftbc.atomic.os.fsync", full)
-    assert "net.snn" in fails("convert", "nets.py:good", *QUICK, *TO)
+    assert "net.snn" in fails("convert", GOOD, *QUICK, *TO)
     assert (folder / "net.snn").read_bytes() == b"older" and not list(folder.glob(".*partial"))
 
 
@@ -130,7 +135,7 @@ def test_an_interrupt_that_was_swallowed(
 
     before = signal.getsignal(signal.SIGINT)
     monkeypatch.setattr(ftbc, "convert", swallow)
-    assert run(["convert", "nets.py:good", *QUICK, *TO]) == 130
+    assert run(["convert", GOOD, *QUICK, *TO]) == 130
     assert capsys.readouterr().err == "ftbc: interrupted\n" and signal.getsignal(signal.SIGINT) is before
 
 
@@ -139,5 +144,5 @@ def test_interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ftbc, "convert", interrupt)
-    assert run(["convert", "nets.py:good", *QUICK, *TO]) == 130
+    assert run(["convert", GOOD, *QUICK, *TO]) == 130
     assert capsys.readouterr().err == "ftbc: interrupted\n" and not (folder / "net.snn").exists()

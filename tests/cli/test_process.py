@@ -36,7 +36,9 @@ def test_an_error_of_a_process(folder: Path, environment: dict[str, str]) -> Non
     assert err == "ftbc: 'nets.py' has no 'god': name a function or class that gives the network\n"
 
 
-def test_results_go_where_they_are_sent_though_the_bar_is_on_a_terminal(folder: Path, environment: dict[str, str]) -> None:
+def test_results_go_where_they_are_sent_though_the_bar_is_on_a_terminal(
+    folder: Path, environment: dict[str, str]
+) -> None:
     terminal, screen = pty.openpty()
     process = started(folder, environment, "evaluate", "nets.py:good", *QUICK, "--steps", "2", stderr=screen)
     out, _ = process.communicate(timeout=120)
@@ -61,7 +63,18 @@ def test_interrupting_a_conversion(folder: Path, environment: dict[str, str]) ->
     recipe = ftbc.Recipe(calibrate=(ftbc.FTBC(iterations=10**6, batch=8),), name="endless")
     (folder / "endless.toml").write_text(recipe.to_toml())
     (folder / "net.snn").write_bytes(b"older")
-    options = ("--data", "squares", "--images", "16", "--recipe", "endless.toml", "--to", "net.snn", "--json", "net.json")
+    options = (
+        "--data",
+        "squares",
+        "--images",
+        "16",
+        "--recipe",
+        "endless.toml",
+        "--to",
+        "net.snn",
+        "--json",
+        "net.json",
+    )
     terminal, screen = pty.openpty()
     process = started(folder, environment, "convert", "nets.py:good", *options, stderr=screen)
     os.close(screen)

@@ -40,9 +40,9 @@ def images(count: int = 40) -> tuple[Tensor, Tensor]:
 
 def run(checkpoint: Path, report: Callable[[Epoch], None] = lambda epoch: None, **changes: Any) -> nn.Module:
     model = changes.pop("model", None) or network()
-    data = changes.pop("data", None) or images()
+    pixels, labels = changes.pop("data", None) or images()
     settings = dataclasses.replace(SETTINGS, **changes)
-    return train_classifier(model, *data, NORMALISE, settings, checkpoint, report)
+    return train_classifier(model, pixels, labels, NORMALISE, settings, checkpoint, report)
 
 
 class Killed(Exception):
@@ -114,7 +114,9 @@ def test_what_is_no_checkpoint(tmp_path: Path, refused: Refused) -> None:
         refused(FileError, ("net.checkpoint", "delete it"), run, path)
 
 
-def test_a_failed_write_keeps_the_last_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:
+def test_a_failed_write_keeps_the_last_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
+) -> None:
     path = tmp_path / "net.checkpoint"
     with pytest.raises(Killed):
         run(path, killed_after(1))

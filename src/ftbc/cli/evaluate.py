@@ -62,27 +62,27 @@ def evaluate(
     if saved is None:
         chosen = find_calibration(data, calibration, normalise, images, seed).with_normalise(test.normalise)
     rows = []
-    with progress_bar() as progress:
-        for method, t in itertools.product(methods, times) if saved is None else [(None, 0)]:
+    for method, t in itertools.product(methods, times) if saved is None else [(None, 0)]:
+        with progress_bar() as progress:
             begun = time.perf_counter()
             spiking = saved or ftbc.convert(network, chosen, t, method, seed=seed, progress=progress)  # type: ignore
             seconds = time.perf_counter() - begun
             result = ftbc.evaluate(spiking, test, reference=network, progress=progress)
-            origin = f"from {snn}" if chosen is None else f"{len(chosen)} calibration images, seed {seed}"
-            typer.echo(f"{spiking.recipe.name}, T = {spiking.steps}, {origin}\n{result}\n")
-            if layers:
-                for name, rate in result.firing_rate.items():
-                    typer.echo(f"{name:24} {rate:.4f}")
-            rows.append(
-                {
-                    "recipe": spiking.recipe.to_dict(),
-                    "steps": spiking.steps,
-                    "seed": seed,
-                    "calibration_images": None if chosen is None else len(chosen),
-                    "conversion_seconds": None if chosen is None else seconds,
-                    **result.to_dict(),
-                }
-            )
+        origin = f"from {snn}" if chosen is None else f"{len(chosen)} calibration images, seed {seed}"
+        typer.echo(f"{spiking.recipe.name}, T = {spiking.steps}, {origin}\n{result}\n")
+        if layers:
+            for name, rate in result.firing_rate.items():
+                typer.echo(f"{name:24} {rate:.4f}")
+        rows.append(
+            {
+                "recipe": spiking.recipe.to_dict(),
+                "steps": spiking.steps,
+                "seed": seed,
+                "calibration_images": None if chosen is None else len(chosen),
+                "conversion_seconds": None if chosen is None else seconds,
+                **result.to_dict(),
+            }
+        )
     if len(rows) > 1:
         columns = {
             method.name: {row["steps"]: row["accuracy"][-1] for row in rows if row["recipe"]["name"] == method.name}

@@ -14,12 +14,14 @@ from ftbc.calibrate.base import Progress as Report
 
 @contextmanager
 def progress_bar() -> Iterator[Report]:
-    """Gives a callable for the library's ``progress=``; one bar for each kind of work."""
+    """Gives a callable for the library's ``progress=``; one bar for each kind of work.
+
+    Print results after the block, not inside: the bar would run into them.
+    """
     columns = (TextColumn("{task.description:>14}"), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f}"))
     bars = Progress(
         *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True,
         disable=not sys.stderr.isatty(),
-        redirect_stdout=sys.stdout.isatty(),  # else a result that is piped away would end up on the terminal
     )  # fmt: skip
     tasks: dict[str, int] = {}
 

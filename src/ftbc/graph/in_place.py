@@ -56,8 +56,9 @@ def _first_argument(node: fx.Node) -> Any:
 def _made_by(node: fx.Node, traced: Traced) -> fx.Node:
     """The node that made a tensor; one taken out of a tuple was made with the tuple."""
     owner = _first_argument(node)
-    taken = owner is not None and isinstance(traced.seen[owner][0], tuple | list) and owner not in traced.places
-    return owner if taken and isinstance(traced.seen[node][0], torch.Tensor) else node
+    if owner is None or owner in traced.places or not isinstance(traced.seen[owner][0], tuple | list):
+        return node
+    return owner if isinstance(traced.seen[node][0], torch.Tensor) else node
 
 
 def _writes_into_view(traced: Traced, node: fx.Node) -> Problem:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
 from ftbc.errors import FileError
 from ftbc.graph import ops
+
+M = TypeVar("M", bound=nn.Module)
 
 _CONVOLUTION = (
     "in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "padding_mode"
@@ -47,10 +50,10 @@ _ARGUMENTS: dict[type[nn.Module], tuple[str, ...]] = {
 _BY_NAME = {kind.__name__: kind for kind in _ARGUMENTS}
 
 
-def register(*arguments: str) -> Any:
+def register(*arguments: str) -> Callable[[type[M]], type[M]]:
     """Class decorator: let modules of this type appear in saved graphs, rebuilt from these arguments."""
 
-    def enter(kind: type[nn.Module]) -> type[nn.Module]:
+    def enter(kind: type[M]) -> type[M]:
         _ARGUMENTS[kind] = arguments
         _BY_NAME[kind.__name__] = kind
         return kind
