@@ -81,8 +81,10 @@ class SpikingNetwork(nn.Module):
     @torch.no_grad()
     def step(self, x: Tensor) -> Tensor:
         """Take one step from where the network is, and return the mean output since the last `reset`."""
+        self._check(x, time_first=False)
+        if self._total is not None and len(x) != len(self._total):
+            raise InputError(f"{len(x)} images after {len(self._total)}: call reset() before another batch")
         if self._stepper is None:
-            self._check(x, time_first=False)
             self._stepper = Stepper(self.graph, constant=False)
         output = self._stepper.step(x)
         self._total = output if self._total is None else self._total + output
@@ -133,6 +135,8 @@ class SpikingNetwork(nn.Module):
         if tuple(x.shape[leading:]) != expected or x.ndim != len(expected) + leading:
             wanted = ", ".join([*(["T"] if time_first else []), "N", *map(str, expected)])
             raise InputError(f"the network takes input of shape [{wanted}], not {list(x.shape)}")
+        if not x.shape[leading - 1]:
+            raise InputError("the input holds no images")
         if time_first and not 1 <= len(x) <= self.steps:
             raise InputError(f"the input has {len(x)} steps, the network was converted for 1 to {self.steps}")
         weight = next((p for p in self.graph.parameters()), None)

@@ -43,10 +43,16 @@ class Recipe:
     summary: str = ""
 
     def __post_init__(self) -> None:
+        for word in ("name", "summary", "pool"):
+            if not isinstance(getattr(self, word), str):
+                raise RecipeError(f"recipe {self.name!r}: {word}={getattr(self, word)!r} must be text")
+        if not isinstance(self.calibrate, tuple | list):
+            raise RecipeError(f"recipe '{self.name}': calibrate={self.calibrate!r} must be a list of calibrations")
         object.__setattr__(self, "calibrate", tuple(self.calibrate))
-        for piece, package in ((self.threshold, threshold), (self.initial, initial)):
+        for part, package in (("threshold", threshold), ("initial", initial)):
+            piece = getattr(self, part)
             if type(piece).__name__ not in package.__all__:
-                raise RecipeError(f"recipe '{self.name}': {piece!r} is not one of {_names(package)}")
+                raise RecipeError(f"recipe '{self.name}': {part}={piece!r} is not one of {_names(package)}")
         for piece in self.calibrate:
             if type(piece).__name__ not in calibrate.__all__:
                 raise RecipeError(f"recipe '{self.name}': {piece!r} is not one of {_names(calibrate)}")
@@ -71,7 +77,10 @@ class Recipe:
         pieces: dict[str, Any] = {
             part: _piece_from_dict(data.pop(part)) for part in ("threshold", "initial") if part in data
         }
-        pieces["calibrate"] = tuple(_piece_from_dict(piece) for piece in data.pop("calibrate", []))
+        calibrations = data.pop("calibrate", [])
+        if not isinstance(calibrations, list | tuple):
+            raise RecipeError(f"calibrate={calibrations!r} must be a list of calibrations")
+        pieces["calibrate"] = tuple(_piece_from_dict(piece) for piece in calibrations)
         try:
             return cls(**pieces, **data)
         except TypeError as error:
@@ -120,6 +129,8 @@ def _piece_to_dict(piece: Any) -> dict[str, Any]:
 
 
 def _piece_from_dict(data: dict[str, Any]) -> Any:
+    if not isinstance(data, dict):
+        raise RecipeError(f"{data!r} is not a piece of a recipe: give its type and settings")
     settings = dict(data)
     kind = _PIECES.get(str(settings.pop("type", None)))
     if kind is None:

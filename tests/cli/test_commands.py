@@ -145,6 +145,14 @@ def test_evaluate_several_methods_and_steps(ftbc_command: Command, folder: Path)
     assert all(row["calibration_images"] == 16 and row["conversion_seconds"] > 0 and row["seed"] == 0 for row in rows)
 
 
+def test_pipes_get_no_progress_bar_and_no_colours(ftbc_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    outcome = ftbc_command("evaluate", "nets.py:good", *QUICK, "--steps", "2")
+    assert outcome.status == 0 and outcome.err == ""
+    assert outcome.out.isascii() and "\x1b" not in outcome.out and "\r" not in outcome.out and "ANN" in outcome.out
+
+
 def test_weights_of_a_network_file(ftbc_command: Command, folder: Path) -> None:
     from ftbc.cli.options import find_model
 

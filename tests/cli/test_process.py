@@ -21,14 +21,6 @@ def started(folder: Path, environment: dict[str, str], *arguments: str, **settin
     return subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes)  # type: ignore[call-overload]
 
 
-def test_pipes_get_no_progress_bar_and_no_colours(folder: Path, environment: dict[str, str]) -> None:
-    coloured = {**environment, "FORCE_COLOR": "1", "TTY_COMPATIBLE": "1"}
-    process = started(folder, coloured, "evaluate", "nets.py:good", *QUICK, "--steps", "2")
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0 and err == ""
-    assert out.isascii() and "\x1b" not in out and "\r" not in out and "ANN" in out
-
-
 def test_an_error_of_a_process(folder: Path, environment: dict[str, str]) -> None:
     process = started(folder, environment, "check", "nets.py:god")
     out, err = process.communicate(timeout=120)

@@ -29,12 +29,13 @@ from ftbc.errors import RecipeError
 from ftbc.graph.ir import Node
 from ftbc.neuron.functional import fire
 from ftbc.neuron.integrate_fire import IntegrateFire
+from ftbc.settings import Settings
 from ftbc.simulate.stepwise import stepwise
 from ftbc.threshold.activations import Grain
 
 
 @dataclass(frozen=True)
-class FTBC:
+class FTBC(Settings):
     """Temporal biases by the rule (1).
 
     alpha: size of a correction; iterations: how often; batch, batches: at each iteration ``batches`` batches of
@@ -50,6 +51,7 @@ class FTBC:
     grain: Grain = "channel"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.alpha > 0 or min(self.iterations, self.batch, self.batches) < 1:
             raise RecipeError(f"{self}: alpha must be positive, iterations, batch and batches at least 1")
 

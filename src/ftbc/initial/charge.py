@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ftbc.settings import Settings
+
 
 @dataclass(frozen=True)
 class Zero:
@@ -36,7 +38,7 @@ class SpreadHalf:
 
 
 @dataclass(frozen=True)
-class Given:
+class Given(Settings):
     """``v[0] = fraction * theta`` with a fraction of your own."""
 
     fraction: float

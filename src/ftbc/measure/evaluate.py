@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ftbc.calibrate.base import Progress, silent
-from ftbc.errors import InputError
+from ftbc.errors import InputError, NotFiniteError, first_line
 from ftbc.graph.ir import Node
 from ftbc.measure.energy import CMOS_45NM
 from ftbc.measure.operations import OperationCounter, occurrences
@@ -67,6 +67,10 @@ def evaluate(
     data: an iterable of ``(images, labels)`` batches, or a pair of tensors ``(images [N, ...], labels [N])``.
     reference: the ANN, for its accuracy beside.
     """
+    if not isinstance(snn, SpikingNetwork):
+        raise InputError(f"a {type(snn).__name__} cannot be evaluated: give the network that ftbc.convert gave back")
+    if reference is not None and not isinstance(reference, nn.Module):
+        raise InputError(f"the reference is a {type(reference).__name__}, not an nn.Module")
     right = torch.zeros(snn.steps, dtype=torch.float64)
     reference_right = images = counted = 0
     counter = OperationCounter(snn.graph, snn.steps)
@@ -88,7 +92,7 @@ def evaluate(
                 raise InputError(f"accuracy needs one score per class, but the network gives {list(outputs.shape[2:])}")
             right += (outputs.argmax(2) == y).sum(1).double().cpu()
             if reference is not None:
-                reference_right += int((reference(x).argmax(1) == y).sum())
+                reference_right += _right_by_reference(reference, x, y)
             images += len(y)
             progress("evaluating", images, max(total, images))
     if not images:
@@ -119,16 +123,36 @@ def _in_eval_mode(model: nn.Module | None) -> Iterator[None]:
             module.training = training
 
 
+def _right_by_reference(reference: nn.Module, x: Tensor, y: Tensor) -> int:
+    try:
+        return int((reference(x).argmax(1) == y).sum())
+    except Exception as error:
+        raise InputError(f"the reference does not run on the data: {first_line(error)}") from error
+
+
 def _batches(data: Any) -> Iterator[tuple[Tensor, Tensor]]:
     if isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, Tensor) for part in data):
-        yield from zip(data[0].split(100), data[1].split(100), strict=True)
+        _check_pair(*data)
+        yield from zip(data[0].split(100), data[1].split(100), strict=True) if len(data[0]) else ()
         return
-    if not isinstance(data, Iterable) or isinstance(data, Tensor):
+    if not isinstance(data, Iterable) or isinstance(data, Tensor | str):
         raise InputError("the data to evaluate on must give (images, labels) batches, or be a pair of two tensors")
     for entry in data:
         if not isinstance(entry, tuple | list) or len(entry) != 2:
             raise InputError("the data to evaluate on must give (images, labels) pairs")
-        yield entry[0], entry[1]
+        _check_pair(*entry)
+        if len(entry[0]):
+            yield entry[0], entry[1]
+
+
+def _check_pair(x: Any, y: Any) -> None:
+    if not isinstance(x, Tensor):
+        raise InputError(f"the images to evaluate on are a {type(x).__name__}, not a tensor")
+    if not isinstance(y, Tensor) or y.ndim != 1 or len(y) != len(x) or y.is_floating_point() or y.is_complex():
+        kind = f"{y.dtype} of shape {list(y.shape)}" if isinstance(y, Tensor) else f"a {type(y).__name__}"
+        raise InputError(f"the labels of {len(x)} images are {kind}: give one whole number for each image")
+    if x.is_floating_point() and x.device.type != "meta" and not bool(torch.isfinite(x).all()):
+        raise NotFiniteError("the images to evaluate on hold NaN or infinity: check how they are read and normalised")
 
 
 def _shown(steps: int) -> list[int]:

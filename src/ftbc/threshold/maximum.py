@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ftbc.settings import Settings
 from ftbc.threshold.activations import Activations, Grain
 
 
 @dataclass(frozen=True)
-class Maximum:
+class Maximum(Settings):
     """``theta = max(a)``. Reference: Diehl et al., IJCNN 2015 (data-based normalisation)."""
 
     grain: Grain = "channel"

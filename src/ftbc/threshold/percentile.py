@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from ftbc.errors import RecipeError
+from ftbc.settings import Settings
 from ftbc.threshold.activations import Activations, Grain
 
 
 @dataclass(frozen=True)
-class Percentile:
+class Percentile(Settings):
     """``theta`` = the given percentile of the positive activations, to a bin of the histogram.
 
     Reference: Rueckauer et al., Frontiers in Neuroscience 2017 (robust normalisation).
@@ -22,6 +23,7 @@ class Percentile:
     grain: Grain = "channel"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 < self.percent <= 100:
             raise RecipeError(f"Percentile(percent={self.percent}): give a number above 0 and at most 100")
 

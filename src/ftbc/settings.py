@@ -1,0 +1,37 @@
+"""Settings of the pieces that recipes are made of: checked when they are given, against their own annotations."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+from typing import Any
+
+from ftbc.errors import RecipeError
+
+
+class Settings:
+    """Base of the frozen dataclasses that are pieces of a recipe: each setting must be of its declared type."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            wanted = typing.get_type_hints(type(self))[field.name]
+            value = getattr(self, field.name)
+            if not _fits(value, wanted):
+                raise RecipeError(f"{type(self).__name__}({field.name}={value!r}): give {_in_words(wanted)}")
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    if typing.get_origin(wanted) is typing.Literal:
+        return any(value is option or (type(value) is str and value == option) for option in typing.get_args(wanted))
+    if wanted is bool:
+        return isinstance(value, bool)
+    if wanted is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _in_words(wanted: Any) -> str:
+    if typing.get_origin(wanted) is typing.Literal:
+        return "one of " + ", ".join(repr(option) for option in typing.get_args(wanted))
+    return {bool: "True or False", int: "a whole number"}.get(wanted, "a finite number")
