@@ -29,6 +29,7 @@ from ftbc.threshold.activations import gather
 
 log = logging.getLogger(__name__)
 _BATCH = 128
+_MEASURED = 64
 _SAME = 1e-3
 
 
@@ -77,7 +78,7 @@ def convert(
     generator = torch.Generator().manual_seed(seed)
     for calibrator in method.calibrate:
         calibrator(Calibration(ann, snn, steps, images, generator, progress))
-    measured = relative_error_and_rate(ann, snn, images[:_BATCH], steps)
+    measured = relative_error_and_rate(ann, snn, images[:_MEASURED], steps)
     return SpikingNetwork(snn, steps, method, cleaned.head, measured).eval()
 
 

@@ -87,9 +87,10 @@ class SpikingNetwork(nn.Module):
         if self._stepper is None:
             self._stepper = Stepper(self.graph, constant=False)
         output = self._stepper.step(x)
-        self._total = output if self._total is None else self._total + output
+        total = output if self._total is None else self._total + output
+        self._total = total
         self._taken += 1
-        return self._read_out((self._total / self._taken).unsqueeze(0))[0]
+        return self._read_out((total / self._taken).unsqueeze(0))[0]
 
     def reset(self) -> None:
         """Put every neuron to rest."""

@@ -89,7 +89,7 @@ class Recipe:
     def to_toml(self) -> str:
         """The recipe as TOML text that `read_recipe` reads."""
         data = self.to_dict()
-        lines = [f"{key} = {json.dumps(data.pop(key))}" for key in ("name", "summary", "pool")]
+        lines = [f"{key} = {json.dumps(data.pop(key), ensure_ascii=False)}" for key in ("name", "summary", "pool")]
         for part in ("threshold", "initial"):
             lines += ["", f"[{part}]", *(f"{key} = {json.dumps(value)}" for key, value in data[part].items())]
         for piece in data["calibrate"]:
@@ -110,7 +110,7 @@ def recipes() -> dict[str, Recipe]:
     return {entry.name: entry for entry in _RECIPES}
 
 
-def recipe(name: str, **overrides: Any) -> Recipe:
+def recipe(name: str, /, **overrides: Any) -> Recipe:
     """The method of that name, with some of its fields replaced."""
     known = recipes()
     if name not in known:

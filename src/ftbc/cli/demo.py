@@ -32,7 +32,7 @@ def demo(
     make_folder(to)
     require_writable(json)
     ann = ftbc.zoo.load(NETWORK)
-    calibration, test = ftbc.data.load("cifar10-sample", test=test_images)
+    calibration, test = ftbc.data.load("cifar10-sample", calibration=256, test=test_images)
     # Batches of 32 instead of 128: within a point of accuracy, and a demonstration should not take long.
     quick = ftbc.recipe("ftbc", calibrate=(ftbc.FTBC(batch=32),))
     methods = {"without FTBC": ftbc.recipe("mean-square"), "with FTBC": quick}

@@ -18,7 +18,7 @@ from ftbc.measure.operations import OperationCounter, occurrences
 from ftbc.network import SpikingNetwork
 from ftbc.neuron import IntegrateFire
 
-COUNTED_IMAGES = 500
+COUNTED_IMAGES = 200
 """Operations and firing rates are counted on the first so many images: they hardly differ between images, and
 counting takes a third of the time."""
 
@@ -28,7 +28,7 @@ class Evaluation:
     """What a spiking network does on labelled data; lists have one entry for each time step t = 1 .. T.
 
     accuracy, reference_accuracy: percent; firing_rate: spikes per neuron and step, by layer; synops: additions
-    caused by spikes up to t, per image, both counted on the first 500 images; energy, reference_energy: microjoules
+    caused by spikes up to t, per image, both counted on the first 200 images; energy, reference_energy: microjoules
     per image up to t, and of the ANN (45 nm: 4.6 pJ a MAC, 0.9 pJ an addition; the layers that read the image count
     as MACs at each step).
     """
