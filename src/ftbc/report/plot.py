@@ -17,18 +17,19 @@ def accuracy_curves(
     figure, axes = _figure()
     axes.axhline(reference, color="0.4", linestyle="--", linewidth=1)
     axes.annotate(
-        f"ANN {reference:.1f} %", (steps[0], reference), xytext=(0, 4), textcoords="offset points", color="0.3"
+        f"ANN {reference:.1f} %", (steps[0], reference), xytext=(0, 5), textcoords="offset points", color="0.3"
     )
     for label, accuracies in curves.items():
         (line,) = axes.plot(steps, accuracies, marker="o", markersize=5, linewidth=2, label=label)
-        for t, accuracy in zip(steps, accuracies, strict=True):
+        for index, (t, accuracy) in enumerate(zip(steps, accuracies, strict=True)):
+            best = accuracy == max(curve[index] for curve in curves.values())
             axes.annotate(
-                f"{accuracy:.0f}", (t, accuracy), xytext=(0, -13), textcoords="offset points",
+                f"{accuracy:.0f}", (t, accuracy), xytext=(0, 6 if best else -13), textcoords="offset points",
                 ha="center", fontsize=8, color=line.get_color(),
             )  # fmt: skip
     axes.set_xscale("log", base=2)
     axes.set_xticks(list(steps), [str(t) for t in steps])
-    axes.set_ylim(0, 100)
+    axes.set_ylim(0, 103)
     axes.set_xlabel("time steps T")
     axes.set_ylabel("accuracy, %")
     axes.set_title(title, loc="left")
