@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ class SpikingNetwork(nn.Module):
         self._check(x, time_first)
         steps = len(x) if time_first else self.steps
         if engine == "stepwise":
-            outputs = torch.stack(list(stepwise(self.graph, x, steps, time_first)))
+            outputs = _collect(stepwise(self.graph, x, steps, time_first), steps)
         elif engine == "layerwise":
             outputs = layerwise(self.graph, x, steps, time_first, observe)
         else:
@@ -146,6 +147,16 @@ class SpikingNetwork(nn.Module):
                 f"the input is {x.dtype} on {x.device}, the network {weight.dtype} on {weight.device}: "
                 "convert the input"
             )
+
+
+def _collect(outputs: Iterator[Tensor], steps: int) -> Tensor:
+    """The outputs of all steps in one tensor made at the start: many small ones, kept, would fragment the memory."""
+    first = next(outputs)
+    collected = first.new_empty((steps, *first.shape))
+    collected[0] = first
+    for t, output in enumerate(outputs, 1):
+        collected[t] = output
+    return collected
 
 
 def _running_mean(outputs: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor
 from ftbc.errors import InputError
 from ftbc.graph.spec import register
 from ftbc.neuron import fused
-from ftbc.neuron.functional import fire, integrate_and_fire
+from ftbc.neuron.functional import integrate_and_fire
 from ftbc.neuron.temporal import Temporal
 
 
@@ -61,9 +61,14 @@ class IntegrateFire(Temporal):
 
     def forward(self, x: Tensor) -> Tensor:
         self._require(1)
-        u = self.charge(x)
-        u += self.spread(self.bias[self.t])
-        s, self.v = fire(u, self.spread(self.threshold))
+        if self.v is None:
+            self.v = self.spread(self.initial).expand_as(x).clone()
+        # In place, so that a long run does not churn through memory.
+        self.v += x
+        self.v += self.spread(self.bias[self.t])
+        theta = self.spread(self.threshold)
+        s = theta * (self.v >= theta)
+        self.v -= s
         self.t += 1
         return s
 
