@@ -93,7 +93,9 @@ def test_a_pickle_cannot_alter_the_stand_ins(tmp_path):
     assert before == {cls: dict(vars(cls)) for cls in set(unpickle._STAND_INS.values())}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_damaged_pickles_give_a_file_error_or_a_batch(tmp_path, data):
     content = bytearray(python2_pickle(*make_records(1, 10, 0), "labels"))
@@ -106,6 +108,13 @@ def test_damaged_pickles_give_a_file_error_or_a_batch(tmp_path, data):
         assert isinstance(read_batch(tmp_path / "batch"), dict)
     except FileError as error:
         assert "batch" in str(error)
+
+
+@pytest.mark.parametrize("put", [b"r\xff\xff\xff\x7f", b"p2147483647\n"])
+def test_a_huge_memo_number_is_refused_at_once(tmp_path, put):
+    (tmp_path / "batch").write_bytes(b"\x80\x02}" + put + b".")
+    with pytest.raises(FileError, match="batch"):
+        read_batch(tmp_path / "batch")
 
 
 def test_a_missing_file_is_a_file_error(tmp_path):

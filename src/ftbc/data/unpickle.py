@@ -6,7 +6,9 @@ of this file, every other name is refused, and so nothing outside this file is c
 
 from __future__ import annotations
 
+import io
 import pickle
+import pickletools
 import re
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,9 @@ def read_batch(path: Path) -> dict[str, Any]:
     Pickles of Python 2 (as the official ones) and of Python 3 up to protocol 4 are read alike; keys are text.
     """
     try:
-        with path.open("rb") as file:
-            batch = _BatchUnpickler(path, file).load()
+        content = path.read_bytes()
+        _require_small_memo(content)
+        batch = _BatchUnpickler(path, io.BytesIO(content)).load()
         return {_text(key): value.array if isinstance(value, _Array) else value for key, value in batch.items()}
     except FileError:
         raise
@@ -31,6 +34,13 @@ def read_batch(path: Path) -> dict[str, Any]:
         raise FileError(f"cannot read '{path}' ({error.strerror or error}): check its permissions") from error
     except Exception as error:  # a damaged pickle makes the unpickler raise nearly anything
         raise FileError(f"'{path}' is truncated or not a CIFAR batch: fetch the data set again") from error
+
+
+def _require_small_memo(content: bytes) -> None:
+    """Refuse a pickle that numbers an object far beyond its length: the unpickler makes room for all numbers below."""
+    for operation, argument, _ in pickletools.genops(content):
+        if operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and argument > len(content):
+            raise ValueError(f"memo number {argument}")
 
 
 def _text(value: bytes | str) -> str:
