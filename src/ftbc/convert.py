@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from ftbc.calibrate.base import Calibration, Progress, silent
 from ftbc.calibration_data import check_model, gather_images
 from ftbc.check import require_activation
-from ftbc.errors import NotFiniteError, RecipeError, TraceError
+from ftbc.errors import RecipeError, TraceError
 from ftbc.graph.canonical import Cleaned, canonical
 from ftbc.graph.fold import fold
-from ftbc.graph.ir import Graph, Node
+from ftbc.graph.ir import Graph
 from ftbc.graph.ops import MaxPool
 from ftbc.graph.plain import plain_copy
 from ftbc.graph.pool import POLICIES
@@ -25,7 +25,7 @@ from ftbc.neuron import IntegrateFire
 from ftbc.neuron.place import place
 from ftbc.recipe import Recipe
 from ftbc.recipe import recipe as recipe_by_name
-from ftbc.threshold.activations import gather
+from ftbc.threshold.activations import gather, require_finite
 
 log = logging.getLogger(__name__)
 _BATCH = 128
@@ -84,7 +84,7 @@ def convert(
 
 def _require_same(model: nn.Module, cleaned: Cleaned, x: Tensor) -> None:
     """Compare the clean graph with the model itself: a conversion of something else is worse than none."""
-    found = cleaned.graph(x, _require_finite)
+    found = cleaned.graph(x, require_finite)
     found = cleaned.head(found) if cleaned.head is not None else found
     wanted = plain_copy(model)(x.clone())  # a forward may write into its input
     wanted = wanted[0] if isinstance(wanted, tuple | list) else wanted
@@ -94,11 +94,6 @@ def _require_same(model: nn.Module, cleaned: Cleaned, x: Tensor) -> None:
             f"the traced network gives other outputs than the model (by {gap:.3g}): its forward depends on something "
             "that tracing cannot see, such as hooks, randomness or values; convert a submodule"
         )
-
-
-def _require_finite(node: Node, value: Tensor) -> None:
-    if not bool(torch.isfinite(value).all()):
-        raise NotFiniteError(f"{node.place} gives NaN or infinity on the calibration images: check weights and scaling")
 
 
 def _apply_pool(ann: Graph, method: Recipe, x: Tensor) -> Graph:

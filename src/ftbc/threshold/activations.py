@@ -58,10 +58,7 @@ def gather(ann: Graph, batches: Iterable[Tensor], grain: Grain) -> dict[str, Act
     def take_maximum(node: Node, a: Tensor) -> None:
         if not isinstance(node.module, Activation):
             return
-        if not bool(torch.isfinite(a).all()):
-            raise NotFiniteError(
-                f"{node.place} gives NaN or infinity on the calibration images: check weights and scaling"
-            )
+        require_finite(node, a)
         largest = _groups(a, grain).amax(0).double()
         if node.name in found:
             largest = torch.maximum(found[node.name].maximum, largest)
@@ -87,6 +84,12 @@ def gather(ann: Graph, batches: Iterable[Tensor], grain: Grain) -> dict[str, Act
     for batch in batches:
         ann(batch, count)
     return found
+
+
+def require_finite(node: Node, value: Tensor) -> None:
+    """Name the first operation that gives NaN or infinity."""
+    if not bool(torch.isfinite(value).all()):
+        raise NotFiniteError(f"{node.place} gives NaN or infinity on the calibration images: check weights and scaling")
 
 
 def _groups(a: Tensor, grain: Grain) -> Tensor:
