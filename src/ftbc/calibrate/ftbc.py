@@ -31,7 +31,7 @@ from ftbc.neuron.functional import fire
 from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.settings import Settings
 from ftbc.simulate.stepwise import stepwise
-from ftbc.threshold.activations import Grain
+from ftbc.threshold.activations import Grain, grain_shape
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _widen_bias(node: Node, grain: Grain) -> None:
     """Give a neuron's bias one entry per layer, channel or neuron, keeping the values it has."""
     neuron = node.module
     assert isinstance(neuron, IntegrateFire)
-    shape = {"layer": (1,), "channel": node.shape[:1], "neuron": node.shape}[grain]
+    shape = grain_shape(grain, node.shape)
     if neuron.bias.shape[1:] == shape:
         return
     current = torch.stack([neuron.spread(row).expand(node.shape) for row in neuron.bias])

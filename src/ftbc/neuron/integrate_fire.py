@@ -60,17 +60,7 @@ class IntegrateFire(Temporal):
         return v + x
 
     def forward(self, x: Tensor) -> Tensor:
-        self._require(1)
-        if self.v is None:
-            self.v = self.spread(self.initial).expand_as(x).clone()
-        # In place, so that a long run does not churn through memory.
-        self.v += x
-        self.v += self.spread(self.bias[self.t])
-        theta = self.spread(self.threshold)
-        s = theta * (self.v >= theta)
-        self.v -= s
-        self.t += 1
-        return s
+        return self.run(x.unsqueeze(0))[0]
 
     def run(self, x: Tensor) -> Tensor:
         self._require(len(x))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ftbc.errors import NotFiniteError
-from ftbc.graph.ir import Graph, Node
+from ftbc.graph.ir import Graph, Node, Shape
 from ftbc.graph.ops import Activation
 
 Grain = Literal["layer", "channel", "neuron"]
@@ -50,6 +50,11 @@ class Activations:
         return torch.where(dead, largest, theta).reshape(self.shape)
 
 
+def grain_shape(grain: Grain, item: Shape) -> Shape:
+    """Shape of what has one number per layer, channel or neuron of items of shape ``item``."""
+    return {"layer": (1,), "channel": item[:1], "neuron": item}[grain]
+
+
 def gather(ann: Graph, batches: Iterable[Tensor], grain: Grain) -> dict[str, Activations]:
     """Two passes over the batches: maxima, then histograms. Memory does not grow with the number of images."""
     batches = list(batches)
@@ -62,8 +67,7 @@ def gather(ann: Graph, batches: Iterable[Tensor], grain: Grain) -> dict[str, Act
         largest = _groups(a, grain).amax(0).double()
         if node.name in found:
             largest = torch.maximum(found[node.name].maximum, largest)
-        shape = {"layer": (1,), "channel": node.shape[:1], "neuron": node.shape}[grain]
-        found[node.name] = Activations(largest, largest.new_zeros(0), shape)
+        found[node.name] = Activations(largest, largest.new_zeros(0), grain_shape(grain, node.shape))
 
     def count(node: Node, a: Tensor) -> None:
         if node.name not in found:
