@@ -57,6 +57,18 @@ class Affine(nn.Module):
         return torch.addcmul(self.shift, x, self.scale)
 
 
+class Grid(nn.Module):
+    """Round to multiples of ``step``: a current as a digital neuron receives it."""
+
+    def __init__(self, step: float) -> None:
+        super().__init__()
+        self.step = float(step)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The nearest multiples."""
+        return torch.round(x / self.step) * self.step
+
+
 class Concat(nn.Module):
     """Join the inputs along ``dim`` (never the batch)."""
 

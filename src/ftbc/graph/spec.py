@@ -44,6 +44,7 @@ _ARGUMENTS: dict[type[nn.Module], tuple[str, ...]] = {
     ops.Reshape: ("shape",),
     ops.Permute: ("dims",),
     ops.Reduce: ("dims", "keepdim", "mean"),
+    ops.Grid: ("step",),
     ops.Slice: ("dim", "start", "stop", "step"),
     ops.Pad: ("pad", "mode", "value"),
 }

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor
+
+from ftbc.threads import over_images
 
 _WORTH_A_THREAD = 1 << 18
 """Neuron-steps below which handing work to another thread costs more than it saves."""
@@ -42,23 +43,8 @@ def integrate_and_fire(x: Tensor, theta: Tensor, v: Tensor, b: Tensor) -> tuple[
     def share(first: int, last: int) -> None:
         kernel(currents, thresholds, membranes, biases, sent, first, last)
 
-    _over_images(share, images, spikes.numel())
+    over_images(share, images, spikes.numel() // _WORTH_A_THREAD)
     return spikes, v
-
-
-def _over_images(work: Callable[[int, int], None], images: int, size: int) -> None:
-    """Share images out to as many threads as torch uses, if there is enough to do."""
-    threads = min(torch.get_num_threads(), images, size // _WORTH_A_THREAD)
-    if threads <= 1:
-        work(0, images)
-        return
-    bounds = [images * k // threads for k in range(threads + 1)]
-    list(_pool(threads).map(work, bounds[:-1], bounds[1:]))
-
-
-@functools.cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="ftbc-neurons")
 
 
 @functools.cache

@@ -27,6 +27,8 @@ def scale_thresholds_to_one(graph: Graph) -> None:
     for node in graph.of_type(IntegrateFire):
         neuron = node.module
         assert isinstance(neuron, IntegrateFire)
+        if bool((neuron.threshold == 1).all()):
+            continue
         theta = neuron.spread(neuron.threshold).unsqueeze(0)
         _insert_factor(graph, node.inputs[0], 1 / theta, [node], "to_unit")
         _insert_factor(graph, node.name, theta, graph.users(node.name), "from_unit")

@@ -1,0 +1,145 @@
+"""Which neurons run on events, from where their spikes come, and in which numbers: the plan of the event engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ftbc.graph.ir import INPUT, Graph, Node, Shape
+from ftbc.graph.ops import Grid, Synapses
+from ftbc.neuron.integrate_fire import IntegrateFire
+from ftbc.neuron.max_pool import SpikingMaxPool
+from ftbc.neuron.temporal import Temporal
+from ftbc.simulate.event.paths import Path, Reached, computed, plane, spikes_of, through
+from ftbc.simulate.schedule import varying
+
+DENSE_ABOVE = 0.5
+"""A source that fires more often than this at each step is convolved densely: events would not be faster."""
+FINEST = 1 << 10
+"""Whole numbers of 16 bits are used for weights that are multiples of 1 / 1024, or of a coarser power of two."""
+LARGEST = (1 << 15) - 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A neuron layer with thresholds of 1 and all that leads to it.
+
+    bias: ``[T, channels]``, the constants of the paths included; initial: ``[channels]``; grid: the scale at which all
+    numbers are whole, or 0; room: how large a membrane (times grid) may be so that the next step still fits 16 bits.
+    """
+
+    name: str
+    shape: Shape
+    paths: tuple[Path, ...]
+    bias: Tensor
+    initial: Tensor
+    grid: int
+    room: int
+
+    @property
+    def currents(self) -> list[str]:
+        """The values that are computed densely and added."""
+        return [path.source for path in self.paths if path.weight is None]
+
+    @property
+    def has_current(self) -> bool:
+        """Whether anything is computed densely."""
+        return bool(self.currents)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """cells: by name; dense: the values that torch computes; packed: values of torch that cells read as spikes."""
+
+    cells: dict[str, Cell]
+    dense: frozenset[str]
+    packed: frozenset[str]
+
+
+def plan(graph: Graph, density: Mapping[str, float], input_varies: bool = False) -> Plan:
+    """Decide how each part of a graph with unit thresholds runs; density: spikes per neuron and step, where known."""
+    changing = varying(graph, input_varies)
+    reached: dict[str, Reached] = {INPUT: computed(INPUT, graph.input_shape)} if input_varies else {}
+    cells: dict[str, Cell] = {}
+    for node in graph:
+        if node.name not in changing:
+            reached[node.name] = computed(node.name, node.shape)
+        elif isinstance(node.module, IntegrateFire) and _takes_events(node):
+            cells[node.name] = _cell(node, reached[node.inputs[0]], graph)
+            reached[node.name] = spikes_of(node)
+        elif isinstance(node.module, Temporal):
+            spikes = isinstance(node.module, IntegrateFire) or _pools_spikes(node, cells)
+            reached[node.name] = spikes_of(node) if spikes and len(node.shape) <= 3 else computed(node.name, node.shape)
+        else:
+            found = through(node, [reached[name] for name in node.inputs], graph)
+            busy = any(density.get(path.source, 0.0) > DENSE_ABOVE for path in found.paths)
+            reached[node.name] = computed(node.name, node.shape) if busy and isinstance(node.module, Synapses) else found
+    read = {path.source for cell in cells.values() for path in cell.paths if path.weight is not None}
+    return Plan(cells, frozenset(_computed(graph, cells, read)), frozenset(read - set(cells)))
+
+
+def _computed(graph: Graph, cells: dict[str, Cell], read: set[str]) -> set[str]:
+    """Every value that torch must compute: what cells and the output need, back to spikes or the input."""
+    needed = {graph.output, *(name for cell in cells.values() for name in cell.currents), *(read - set(cells))}
+    for node in reversed(list(graph)):
+        if node.name in needed and node.name not in cells:
+            needed.update(node.inputs)
+    return needed
+
+
+def _takes_events(node: Node) -> bool:
+    neuron = node.module
+    assert isinstance(neuron, IntegrateFire)
+    channels = node.shape[0]
+    per_channel = all(entries.shape[-1:] in ((1,), (channels,)) for entries in (neuron.initial, neuron.bias))
+    flat = neuron.initial.ndim == 1 and neuron.bias.ndim == 2
+    return len(node.shape) <= 3 and per_channel and flat and bool((neuron.threshold == 1).all())
+
+
+def _pools_spikes(node: Node, cells: dict[str, Cell]) -> bool:
+    """Whether a node pools the spikes of one layer: then its output, too, is 0 or 1."""
+    return isinstance(node.module, SpikingMaxPool) and node.inputs[0] in cells
+
+
+def _cell(node: Node, reached: Reached, graph: Graph) -> Cell:
+    neuron = node.module
+    assert isinstance(neuron, IntegrateFire)
+    channels = plane(node.shape)[0]
+    bias = neuron.bias.double().expand(-1, channels) + reached.shift
+    initial = neuron.initial.double().expand(channels)
+    grid = _grid(reached, bias, initial, graph)
+    room = LARGEST - int(grid * worst(reached.paths, bias))
+    usable = grid > 0 and room > 2 * grid
+    return Cell(node.name, node.shape, reached.paths, bias, initial, grid if usable else 0, room)
+
+
+def worst(paths: tuple[Path, ...], bias: Tensor) -> float:
+    """The largest size of a step's current from events and bias, if the worst comes to the worst in one channel."""
+    high, low = bias.max(0).values.clamp(min=0), bias.min(0).values.clamp(max=0)
+    for path in paths:
+        if path.weight is not None:
+            area = path.pool[0] * path.pool[1]
+            high = high + area * path.weight.clamp(min=0).flatten(1).sum(1)
+            low = low + area * path.weight.clamp(max=0).flatten(1).sum(1)
+    return float(torch.maximum(high, -low).max())
+
+
+def _grid(reached: Reached, bias: Tensor, initial: Tensor, graph: Graph) -> int:
+    """The smallest power of two that makes every number whole; 0 if that takes more than `FINEST`."""
+    numbers = [bias, initial, *(path.weight for path in reached.paths if path.weight is not None)]
+    steps = [1.0]
+    for path in reached.paths:
+        if path.weight is None:
+            module = graph[path.source].module if path.source in graph.nodes else None
+            if not isinstance(module, Grid):
+                return 0
+            steps.append(1 / module.step)
+    grid = int(max(steps))
+    while grid <= FINEST:
+        if all(bool((values * grid == torch.round(values * grid)).all()) for values in numbers):
+            return grid
+        grid *= 2
+    return 0

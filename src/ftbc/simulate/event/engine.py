@@ -1,0 +1,110 @@
+"""The event-driven engine: only spikes that occurred are propagated, all steps of a layer before the next layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from ftbc.graph.ir import INPUT, Graph
+from ftbc.neuron.integrate_fire import IntegrateFire
+from ftbc.neuron.scale import scale_thresholds_to_one
+from ftbc.neuron.temporal import Temporal
+from ftbc.simulate.event.cells import Cell, plan
+from ftbc.simulate.event.layer import EventLayer
+from ftbc.simulate.event.packed import Packed
+from ftbc.simulate.schedule import rest, varying
+
+BUDGET = 16 << 20
+"""Bytes of the largest value over the images and steps taken at once."""
+
+
+class EventEngine:
+    """A spiking graph made ready to run on events.
+
+    density: spikes per neuron and step by layer, where known: layers that fire at most steps run densely.
+    """
+
+    def __init__(self, graph: Graph, density: Mapping[str, float], input_varies: bool = False) -> None:
+        self.graph = graph.copy()
+        scale_thresholds_to_one(self.graph)
+        self.changing = varying(self.graph, input_varies)
+        self.plan = plan(self.graph, density, input_varies)
+        self.dtype = next(node.module.threshold.dtype for node in self.graph.of_type(IntegrateFire))
+        self.shapes = {node.name: node.shape for node in self.graph}
+        self.layers = {name: self._layer(cell) for name, cell in self.plan.cells.items()}
+        self.reserve: dict[str, EventLayer] = {}
+        self.released = self.graph.released_after()
+
+    def _layer(self, cell: Cell) -> EventLayer:
+        return EventLayer(cell, self.shapes, "int16" if cell.grid else self._float)
+
+    @property
+    def _float(self) -> str:
+        return str(self.dtype).removeprefix("torch.")
+
+    def run(self, x: Tensor, steps: int, time_first: bool = False) -> Tensor:
+        """The output at each step, ``[T, N, ...]``, from rest; x as for `layerwise`."""
+        parts = x.split(self._portion(steps), dim=1 if time_first else 0)
+        return torch.cat([self._run(part, steps, time_first) for part in parts], 1)
+
+    def _portion(self, steps: int) -> int:
+        largest = 1
+        for node in self.graph:
+            if node.name in self.plan.dense:
+                times = steps if node.name in self.changing else 1
+                largest = max(largest, times * self.dtype.itemsize * torch.Size(node.shape).numel())
+        return max(1, BUDGET // largest)
+
+    def _run(self, x: Tensor, steps: int, time_first: bool) -> Tensor:
+        images = x.shape[1] if time_first else len(x)
+        dense = {INPUT: x.flatten(0, 1) if time_first else x}
+        packed: dict[str, Packed] = {}
+        rest(self.graph)
+        for node in self.graph:
+            if node.name in self.layers:
+                current = self._current(self.plan.cells[node.name], dense, steps)
+                packed[node.name] = self._fire(node.name, packed, current, steps, images)
+                if node.name in self.plan.dense:
+                    dense[node.name] = packed[node.name].unpack(self.dtype)
+            elif node.name in self.plan.dense:
+                inputs = [self._over_time(name, dense, steps, node.name) for name in node.inputs]
+                if isinstance(node.module, Temporal):
+                    dense[node.name] = node.module.run(inputs[0].unflatten(0, (steps, -1))).flatten(0, 1)
+                else:
+                    dense[node.name] = node.module(*inputs)
+                if node.name in self.plan.packed:
+                    packed[node.name] = Packed.of(dense[node.name], steps)
+            for name in self.released.get(node.name, ()):
+                dense.pop(name, None)
+        rest(self.graph)
+        output = self._over_time(self.graph.output, dense, steps, None)
+        return output.unflatten(0, (steps, images))
+
+    def _over_time(self, name: str, dense: dict[str, Tensor], steps: int, reader: str | None) -> Tensor:
+        """A value for a reader that changes over time: ``[T * N, ...]``, a constant one repeated."""
+        value = dense[name]
+        if name in self.changing or (reader is not None and reader not in self.changing):
+            return value
+        return value.expand(steps, *value.shape).flatten(0, 1)
+
+    def _current(self, cell: Cell, dense: dict[str, Tensor], steps: int) -> Tensor | None:
+        values = [dense[name] for name in cell.currents]
+        if any(name in self.changing for name in cell.currents):
+            values = [self._over_time(name, dense, steps, cell.name) for name in cell.currents]
+        return None if not values else torch.stack(values).sum(0) if len(values) > 1 else values[0]
+
+    def _fire(self, name: str, packed: dict[str, Packed], current: Tensor | None, steps: int, images: int) -> Packed:
+        layer, cell = self.layers[name], self.plan.cells[name]
+        if layer.element != "int16":
+            return layer.run(packed, current, steps, images)[0]
+        room = cell.room - (0 if current is None else int(current.abs().max() * cell.grid) + 1)
+        if room > 0:
+            spikes, peak = layer.run(packed, current, steps, images)
+            if peak <= room:
+                return spikes
+        # A membrane left 16 bits: these images again in floating point, where the same numbers are exact, too.
+        if name not in self.reserve:
+            self.reserve[name] = EventLayer(cell, self.shapes, self._float)
+        return self.reserve[name].run(packed, current, steps, images)[0]

@@ -1,0 +1,239 @@
+"""A path's weights as jobs of the kernel: which pixels to walk over, and where each spike's row of weights goes.
+
+A spike at row y of the source stands, after pooling by k, in row Y = y // k, and reaches the output rows
+(Y + padding - i) / stride for those i of 0 .. rows - 1 that divide. So with Y = stride * j + q, for each q
+
+    output row = j + a - m ,   a = (q + padding) // stride ,   i = (q + padding) % stride + stride * m ,
+
+a convolution without stride over every ``stride * k``-th row, and each such lattice is a job. The same for columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ftbc.graph.ir import Shape
+from ftbc.simulate.event.kernel import COLLECT_1, COLLECT_9, PAIR, SPREADS, fits, spread
+from ftbc.simulate.event.paths import Path, plane
+from ftbc.simulate.event.vector import Block
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Rows (or columns) ``first, first + step, ...`` of a source, ``count`` of them; the first reaches the outputs
+    ``low, low + 1, ...``, each through the weight of that index."""
+
+    first: int
+    step: int
+    count: int
+    low: int
+    weights: tuple[int, ...]
+
+
+def lattices(size: int, pool: int, stride: int, padding: int, kernel: int) -> list[Lattice]:
+    """The lattices of one dimension."""
+    found = []
+    for q in range(stride):
+        a, i = divmod(q + padding, stride)
+        weights = tuple(range(i, kernel, stride))[::-1]
+        count = len(range(q, size // pool, stride))
+        for r in range(pool if count and weights else 0):
+            found.append(Lattice(q * pool + r, stride * pool, count, a - len(weights) + 1, weights))
+    return found
+
+
+@dataclass
+class Job:
+    """A row of the kernel's table, before addresses are known; target: output row and column of the first membrane."""
+
+    kind: int
+    source: str
+    first: tuple[int, int, int]
+    step: tuple[int, int]
+    count: tuple[int, int]
+    weights: np.ndarray
+    target: tuple[int, int]
+    across: int
+    bits: int
+    reach: tuple[int, int]
+
+
+def jobs_of(path: Path, source_shape: Shape, output_shape: Shape, block: Block, begin: int) -> list[Job]:
+    """What ``path`` does for the output channels from ``begin`` on, a block of them."""
+    assert path.weight is not None
+    if path.depthwise:
+        return list(_collect(path, source_shape, output_shape, block, begin))
+    if path.whole:
+        return list(_whole(path, source_shape, block, begin))
+    return list(_spread(path, source_shape, block, begin))
+
+
+def _spread(path: Path, source_shape: Shape, block: Block, begin: int) -> Iterator[Job]:
+    weights = _rows(path, block, begin)
+    channels, height, width = plane(source_shape)
+    down = lattices(height, path.pool[0], path.stride[0], path.padding[0], weights.shape[1])
+    along = lattices(width, path.pool[1], path.stride[1], path.padding[1], weights.shape[2])
+    for word in range(-(-channels // 64)):
+        rows_of_word = weights[64 * word : 64 * word + 64]
+        bits = _used(rows_of_word)
+        if not bits:
+            continue
+        for y in down:
+            for x in along:
+                taps = np.ascontiguousarray(rows_of_word[:, y.weights][:, :, x.weights])
+                yield from _tiled(path.source, word, bits, y, x, taps, block)
+
+
+def _tiled(source: str, word: int, bits: int, y: Lattice, x: Lattice, taps: np.ndarray, block: Block) -> Iterator[Job]:
+    """One lattice, its targets cut into pieces that fit into the registers."""
+    if taps.shape[1:3] == (3, 3) and len(taps) <= 16 and block.channels == 16 and fits(block, 3, 4) and x.count > 1:
+        yield _pair(source, word, bits, y, x, taps, block)
+        if x.count % 2:
+            last = Lattice(x.first + x.step * (x.count - 1), x.step, 1, x.low + x.count - 1, x.weights)
+            yield from _tiled(source, word, bits, y, last, taps, block)
+        return
+    rows, columns = next(
+        (r, c) for r, c in SPREADS if r <= taps.shape[1] and c <= taps.shape[2] and fits(block, r, c)
+    )
+    for top in range(0, taps.shape[1], rows):
+        for left in range(0, taps.shape[2], columns):
+            piece = taps[:, top : top + rows, left : left + columns]
+            if piece.shape[1:3] != (rows, columns):
+                yield from _tiled(source, word, bits, _cut(y, top, rows), _cut(x, left, columns), piece, block)
+                continue
+            yield Job(
+                kind=spread(rows, columns),
+                source=source,
+                first=(y.first, x.first, word),
+                step=(y.step, x.step),
+                count=(y.count, x.count),
+                weights=np.ascontiguousarray(piece),
+                target=(y.low + top, x.low + left),
+                across=1,
+                bits=bits,
+                reach=(rows, columns),
+            )
+
+
+def _cut(lattice: Lattice, begin: int, length: int) -> Lattice:
+    weights = lattice.weights[begin : begin + length]
+    return Lattice(lattice.first, lattice.step, lattice.count, lattice.low + begin, weights)
+
+
+def _pair(source: str, word: int, bits: int, y: Lattice, x: Lattice, taps: np.ndarray, block: Block) -> Job:
+    """Two neighbours at once: bits 0 to 15 are the left pixel's channels, 16 to 31 the right one's."""
+    weights = np.zeros((2, 16, 3, 4, block.channels), taps.dtype)
+    weights[0, : len(taps), :, :3] = taps
+    weights[1, : len(taps), :, 1:] = taps
+    return Job(
+        kind=PAIR,
+        source=source,
+        first=(y.first, x.first, word),
+        step=(y.step, x.step),
+        count=(y.count, x.count // 2),
+        weights=weights,
+        target=(y.low, x.low),
+        across=2,
+        bits=bits,
+        reach=(3, 4),
+    )
+
+
+def _whole(path: Path, source_shape: Shape, block: Block, begin: int) -> Iterator[Job]:
+    """Weights of a flattened image: each pixel has its own."""
+    channels, height, width = plane(source_shape)
+    weights = _rows(path, block, begin)
+    for word in range(-(-channels // 64)):
+        for y in range(height):
+            for x in range(width):
+                taps = weights[64 * word : 64 * word + 64, y * width + x : y * width + x + 1]
+                bits = _used(taps)
+                if bits:
+                    row, column = Lattice(y, 1, 1, 0, (0,)), Lattice(x, 1, 1, 0, (0,))
+                    yield from _tiled(path.source, word, bits, row, column, taps, block)
+
+
+def _collect(path: Path, source_shape: Shape, output_shape: Shape, block: Block, begin: int) -> Iterator[Job]:
+    """Depthwise weights: each membrane collects from the pixels of its window that lie inside the source."""
+    assert path.weight is not None
+    _, height, width = plane(source_shape)
+    _, rows, columns = plane(output_shape)
+    height, width = height // path.pool[0], width // path.pool[1]
+    weights = np.zeros((*path.weight.shape[2:], block.channels))
+    part = path.weight[begin : begin + block.channels, 0].movedim(0, -1).numpy()
+    weights[:, :, : part.shape[-1]] = part
+    kernel = weights.shape[:2]
+    inside = [
+        _inside(0, kernel[axis], size, out, path.stride[axis], path.padding[axis])
+        for axis, (size, out) in enumerate(((height, rows), (width, columns)))
+    ]
+    square = kernel == (3, 3) and path.pool == (1, 1) and all(last > first for first, last in inside)
+    if square:
+        yield _window(path, begin, inside[0], inside[1], (0, 0), (0, 0), weights, COLLECT_9)
+    for i in range(kernel[0]):
+        for j in range(kernel[1]):
+            down = _inside(i, i + 1, height, rows, path.stride[0], path.padding[0])
+            along = _inside(j, j + 1, width, columns, path.stride[1], path.padding[1])
+            parts = _without(down, along, *inside) if square else [(down, along)]
+            for ys, xs in parts:
+                for ry in range(path.pool[0]):
+                    for rx in range(path.pool[1]):
+                        if ys[0] < ys[1] and xs[0] < xs[1]:
+                            tap = weights[i : i + 1, j : j + 1]
+                            yield _window(path, begin, ys, xs, (i, j), (ry, rx), tap, COLLECT_1)
+
+
+Range = tuple[int, int]
+
+
+def _inside(first: int, last: int, size: int, outputs: int, stride: int, padding: int) -> Range:
+    """The outputs whose window entries ``first`` to ``last`` all lie inside the source."""
+    low = max(0, -(-(padding - first) // stride))
+    high = min(outputs, (size - last + padding) // stride + 1)
+    return low, max(low, high)
+
+
+def _without(down: Range, along: Range, inner_down: Range, inner_along: Range) -> list[tuple[Range, Range]]:
+    """A rectangle of outputs less an inner one, as up to four rectangles."""
+    top, bottom = (down[0], inner_down[0]), (inner_down[1], down[1])
+    left, right = (along[0], inner_along[0]), (inner_along[1], along[1])
+    return [(top, along), (bottom, along), (inner_down, left), (inner_down, right)]
+
+
+def _window(
+    path: Path, begin: int, ys: Range, xs: Range, tap: tuple[int, int], offset: tuple[int, int], weights: np.ndarray, kind: int
+) -> Job:
+    first = [
+        (low * stride + t - pad) * pool + r
+        for low, stride, t, pad, pool, r in zip((ys[0], xs[0]), path.stride, tap, path.padding, path.pool, offset, strict=True)
+    ]
+    return Job(
+        kind=kind,
+        source=path.source,
+        first=(first[0], first[1], begin // 64),
+        step=(path.stride[0] * path.pool[0], path.stride[1] * path.pool[1]),
+        count=(ys[1] - ys[0], xs[1] - xs[0]),
+        weights=np.ascontiguousarray(weights),
+        target=(ys[0], xs[0]),
+        across=1,
+        bits=-1,
+        reach=(1, 1),
+    )
+
+
+def _rows(path: Path, block: Block, begin: int) -> np.ndarray:
+    """Weights as rows ``[source channel, rows, columns, block]``."""
+    assert path.weight is not None
+    part = path.weight[begin : begin + block.channels].permute(1, 2, 3, 0).numpy()
+    rows = np.zeros((*part.shape[:3], block.channels))
+    rows[..., : part.shape[3]] = part
+    return rows
+
+
+def _used(rows: np.ndarray) -> int:
+    """The channels that have weights at all, as bits of a signed word."""
+    bits = sum(1 << int(c) for c in np.flatnonzero(rows.reshape(len(rows), -1).any(1)))
+    return bits - (1 << 64) if bits >> 63 else bits

@@ -1,0 +1,180 @@
+"""One layer of neurons, made ready for the kernel: its weights in blocks, its jobs, its constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ftbc.graph.ir import Shape
+from ftbc.simulate.event.cells import Cell
+from ftbc.simulate.event.jobs import Job, jobs_of
+from ftbc.simulate.event.kernel import (
+    ACROSS,
+    BITS,
+    CHANNEL,
+    COLLECT_1,
+    COLLECT_9,
+    COLUMN,
+    COLUMNS,
+    CURRENT,
+    IMAGE,
+    KIND,
+    ROW,
+    ROWS,
+    SOURCE,
+    STEP,
+    TAP,
+    TARGET,
+    WEIGHTS,
+    layer_kernel,
+)
+from ftbc.simulate.event.packed import Packed
+from ftbc.simulate.event.paths import plane
+from ftbc.simulate.event.vector import Block
+from ftbc.threads import over_images
+
+_LINE = 64
+_WORTH_A_THREAD = 1 << 14
+"""Neuron-steps that are worth a thread of their own."""
+
+
+@dataclass
+class _Part:
+    """A block of channels: the job table, with addresses of sources still missing, and what its rows refer to."""
+
+    table: np.ndarray
+    jobs: list[Job]
+    weights: list[np.ndarray]
+    start: np.ndarray
+    bias: np.ndarray
+
+
+class EventLayer:
+    """Runs all steps of a cell for a batch of images.
+
+    element: "int16" (numbers are times ``cell.grid``), "float32" or "float64".
+    """
+
+    def __init__(self, cell: Cell, shapes: dict[str, Shape], element: str) -> None:
+        self.cell = cell
+        self.element = element
+        self.scale = cell.grid if element == "int16" else 1
+        channels, self.rows, self.columns = plane(cell.shape)
+        self.block = Block(element, 16 if channels <= 16 else 32 if channels <= 32 else 64)
+        self.blocks = -(-channels // self.block.channels)
+        jobs = [self._jobs(begin, shapes) for begin in self._begins()]
+        every = [job for part in jobs for job in part]
+        self.top = max([0, *(-job.target[0] for job in every)])
+        self.left = max([0, *(-job.target[1] for job in every)])
+        bottom = max([self.rows, *(job.target[0] + job.count[0] + job.reach[0] - 1 for job in every)])
+        right = [job.target[1] + (job.count[1] - 1) * job.across + job.reach[1] for job in every]
+        self.height, self.width = self.top + bottom, self.left + max([self.columns, *right])
+        self.parts = [self._part(part, begin, shapes) for part, begin in zip(jobs, self._begins(), strict=True)]
+        self.kernel = layer_kernel(element, self.block.channels, self.scale)
+
+    def _begins(self) -> range:
+        return range(0, self.blocks * self.block.channels, self.block.channels)
+
+    def _jobs(self, begin: int, shapes: dict[str, Shape]) -> list[Job]:
+        found = [
+            jobs_of(path, shapes[path.source], self.cell.shape, self.block, begin)
+            for path in self.cell.paths
+            if path.weight is not None
+        ]
+        return [job for jobs in found for job in jobs]
+
+    def _part(self, jobs: list[Job], begin: int, shapes: dict[str, Shape]) -> _Part:
+        weights = [_aligned(np.asarray(job.weights) * self.scale, self.element) for job in jobs]
+        table = np.zeros((len(jobs) + self.cell.has_current, 14), np.int64)
+        for row, job, numbers in zip(table, jobs, weights, strict=False):
+            channels, _, width = plane(shapes[job.source])
+            pixel = 8 * -(-channels // 64)
+            collects = job.kind in (COLLECT_1, COLLECT_9)
+            row[KIND] = job.kind
+            row[SOURCE] = job.first[0] * width * pixel + job.first[1] * pixel + 8 * job.first[2]
+            row[ROW], row[COLUMN] = job.step[0] * width * pixel, job.step[1] * pixel * job.across
+            row[ROWS], row[COLUMNS] = job.count
+            row[WEIGHTS] = numbers.ctypes.data
+            row[CHANNEL] = width * pixel if collects else job.reach[0] * job.reach[1] * self.block.size
+            row[TARGET] = self._offset(*job.target)
+            row[ACROSS] = job.across * self.block.size
+            row[BITS] = job.bits
+            row[TAP] = job.step[1] * pixel if not collects else pixel
+        return _Part(table, jobs, weights, self._constant(self.cell.initial, begin), self._constant(self.cell.bias, begin))
+
+    def _offset(self, row: int, column: int) -> int:
+        return ((row + self.top) * self.width + column + self.left) * self.block.size
+
+    def _constant(self, values: Tensor, begin: int) -> np.ndarray:
+        """The block's entries of a constant per channel, filled up with what never fires."""
+        numbers = values[..., begin : begin + self.block.channels].double().numpy() * self.scale
+        filled = np.zeros((*numbers.shape[:-1], self.block.channels))
+        filled[..., : numbers.shape[-1]] = numbers
+        return _aligned(filled, self.element)
+
+    def run(self, sources: dict[str, Packed], current: Tensor | None, steps: int, images: int) -> tuple[Packed, float]:
+        """The spikes, and the largest size that a membrane was left with.
+
+        current: ``[N, ...]`` or ``[T * N, ...]``, added at each step.
+        """
+        out = Packed.empty(images, steps, self.cell.shape)
+        pixel = out.words.strides[3]
+        shape = np.array(
+            [self.rows, self.columns, self.width * self.block.size, self._offset(0, 0), pixel], np.int64
+        )
+        currents = None if current is None else self._currents(current, steps, images)
+        worth = images * steps * self.rows * self.columns * self.block.channels // _WORTH_A_THREAD
+        peak = 0.0
+        for index, part in enumerate(self.parts):
+            table = self._addressed(part, index, sources, currents)
+            sent = np.array([out.words.ctypes.data + 8 * index, *out.words.strides[:2]], np.int64)
+            peaks: list[float] = []
+
+            def share(first: int, last: int, part: _Part = part, table=table, sent=sent, peaks=peaks) -> None:  # type: ignore[no-untyped-def]
+                v = _aligned(np.zeros(self.height * self.width * self.block.channels), self.element)
+                seen = _aligned(np.zeros(self.block.channels), self.element)
+                self.kernel(table, shape, v, part.start, part.bias, seen, sent, steps, first, last)
+                peaks.append(float(seen.max()))
+
+            over_images(share, images, worth)
+            peak = max(peak, *peaks)
+        return out, peak
+
+    def _addressed(self, part: _Part, index: int, sources: dict[str, Packed], currents: np.ndarray | None) -> np.ndarray:
+        """The job table with the addresses of this run."""
+        table = part.table.copy()
+        for row, job in zip(table, part.jobs, strict=False):
+            words = sources[job.source].words
+            row[SOURCE] += words.ctypes.data
+            row[IMAGE], row[STEP] = words.strides[:2]
+        if currents is not None:
+            row = table[-1]
+            row[KIND] = CURRENT
+            row[SOURCE] = currents.ctypes.data + index * self.block.size
+            row[IMAGE], row[STEP], row[ROW], row[COLUMN] = currents.strides[:4]
+            row[STEP] = 0 if currents.shape[1] == 1 else row[STEP]
+            row[ROWS], row[COLUMNS] = self.rows, self.columns
+            row[TARGET], row[ACROSS] = self._offset(0, 0), self.block.size
+        return table
+
+    def _currents(self, current: Tensor, steps: int, images: int) -> np.ndarray:
+        """Currents as ``[N, 1 or T, rows, columns, channels]`` in the layer's own numbers."""
+        channels, rows, columns = plane(self.cell.shape)
+        values = current.view(-1, images, channels, rows, columns).permute(1, 0, 3, 4, 2)
+        room = torch.empty((*values.shape[:4], self.blocks * self.block.channels), dtype=getattr(torch, self.element))
+        room[..., channels:] = 0
+        room[..., :channels] = torch.round(values * self.scale) if self.element == "int16" else values
+        return room.numpy()
+
+
+def _aligned(values: np.ndarray, element: str) -> np.ndarray:
+    """A copy that begins at a cache line: a vector that lies across two lines costs two loads."""
+    size = values.size * np.dtype(element).itemsize
+    raw = np.empty(size + _LINE, np.uint8)
+    begin = -raw.ctypes.data % _LINE
+    room = raw[begin : begin + size].view(element).reshape(values.shape)
+    room[...] = values
+    return room

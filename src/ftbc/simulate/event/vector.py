@@ -1,0 +1,250 @@
+"""The inner operations of the event kernel, written as LLVM vector code for numba.
+
+They work on a *block*: the membranes of up to 64 channels at one pixel, side by side in memory. Compiled from plain
+loops, each addition would load and store its membrane; here a pixel's membranes stay in registers while the rows of
+all its events are added. Addresses are plain integers: nothing is checked here, `kernel.py` answers for them.
+
+The first arguments of each operation (element, channels ...) are constants known when it is compiled.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from llvmlite import binding, ir
+from numba import types
+from numba.extending import intrinsic
+
+WORD = ir.IntType(64)
+"""One bit per channel: the spikes of a pixel and of up to 64 channels."""
+
+_ELEMENTS = {"int16": (ir.IntType(16), 2), "float32": (ir.FloatType(), 4), "float64": (ir.DoubleType(), 8)}
+_NONE = ir.Constant(ir.IntType(8).as_pointer(), None)
+
+
+@cache
+def registers() -> tuple[int, int]:
+    """Bytes of a vector register of this processor, and how many of them may hold membranes."""
+    features = binding.get_host_cpu_features()
+    if features.get("avx512bw") and features.get("avx512vl"):
+        return 64, 27
+    return (32, 12) if features.get("avx2") else (16, 12)
+
+
+@dataclass(frozen=True)
+class Block:
+    """``channels`` numbers of type ``element``, as a row of vectors."""
+
+    element: str
+    channels: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the block."""
+        return self.channels * _ELEMENTS[self.element][1]
+
+    @property
+    def lanes(self) -> int:
+        """Numbers in one vector: the widest that divides the block."""
+        return math.gcd(self.channels, registers()[0] // _ELEMENTS[self.element][1])
+
+    @property
+    def vectors(self) -> int:
+        """Vectors that make up the block."""
+        return self.channels // self.lanes
+
+
+class _Code:
+    """Emits operations on whole blocks."""
+
+    def __init__(self, builder: ir.IRBuilder, element: types.StringLiteral, channels: int) -> None:
+        self.builder = builder
+        self.block = Block(element.literal_value, channels)
+        self.number, self.bytes = _ELEMENTS[self.block.element]
+        self.lanes, self.vectors = self.block.lanes, self.block.vectors
+        self.kind = ir.VectorType(self.number, self.lanes)
+        self.is_float = self.block.element != "int16"
+
+    def _place(self, address: Any, index: int) -> Any:
+        return self.builder.inttoptr(_shifted(self.builder, address, index * self.lanes * self.bytes), self.kind.as_pointer())
+
+    def load(self, address: Any, count: int | None = None) -> list[Any]:
+        """The vectors that lie at an address; as many as a block has, or ``count``."""
+        count = self.vectors if count is None else count
+        return [self.builder.load(self._place(address, index), align=self.bytes) for index in range(count)]
+
+    def store(self, values: list[Any], address: Any) -> None:
+        """Write vectors to an address."""
+        for index, value in enumerate(values):
+            self.builder.store(value, self._place(address, index), align=self.bytes)
+
+    def splat(self, number: float) -> ir.Constant:
+        """A vector of one number in all places."""
+        return ir.Constant(self.kind, [ir.Constant(self.number, number if self.is_float else int(number))] * self.lanes)
+
+    def add(self, left: Any, right: Any) -> Any:
+        """The sum of two vectors; int16 wraps around."""
+        return self.builder.fadd(left, right) if self.is_float else self.builder.add(left, right)
+
+    def subtract(self, left: Any, right: Any) -> Any:
+        """The difference of two vectors."""
+        return self.builder.fsub(left, right) if self.is_float else self.builder.sub(left, right)
+
+    def reached(self, u: Any, theta: Any) -> Any:
+        """Where u >= theta."""
+        return (self.builder.fcmp_ordered if self.is_float else self.builder.icmp_signed)(">=", u, theta)
+
+    def larger(self, left: Any, right: Any) -> Any:
+        """The larger of two vectors of whole numbers, entry by entry."""
+        return self.builder.select(self.builder.icmp_signed(">", left, right), left, right)
+
+    def lanes_of(self, word: Any, index: int) -> Any:
+        """The bits of a word that belong to vector ``index``, one a lane."""
+        part = self.builder.lshr(word, ir.Constant(WORD, index * self.lanes))
+        return self.builder.bitcast(self.builder.trunc(part, ir.IntType(self.lanes)), ir.VectorType(ir.IntType(1), self.lanes))
+
+    def bits_of(self, truth: Any, index: int) -> Any:
+        """The word in which the lanes of vector ``index`` are bits."""
+        bits = self.builder.zext(self.builder.bitcast(truth, ir.IntType(self.lanes)), WORD)
+        return self.builder.shl(bits, ir.Constant(WORD, index * self.lanes))
+
+
+def _shifted(builder: ir.IRBuilder, address: Any, offset: int) -> Any:
+    return builder.add(address, ir.Constant(WORD, offset))
+
+
+@intrinsic(prefer_literal=True)
+def add_rows(
+    _: Any, element: Any, channels: Any, columns: Any, rows: Any, v: Any, v_row: Any, w: Any, w_channel: Any, word: Any
+) -> Any:
+    """For each bit c of a word that is not 0, add the weights of channel c to ``rows x columns`` pixels.
+
+    v: address of the first membrane block; v_row: bytes from one row of pixels to the next; w: address of the
+    weights ``[channel][rows][columns][block]``; w_channel: bytes of one channel's weights.
+    """
+    signature = types.void(element, channels, columns, rows, v, v_row, w, w_channel, word)
+
+    def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
+        v, v_row, w, w_channel, word = arguments[4:]
+        code = _Code(builder, element, channels.literal_value * columns.literal_value)
+        places = [v]
+        for _row in range(rows.literal_value - 1):
+            places.append(builder.add(places[-1], v_row))
+        membranes = [value for place in places for value in code.load(place)]
+
+        before = builder.basic_block
+        loop, done = builder.append_basic_block("events"), builder.append_basic_block("done")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        left = builder.phi(WORD)
+        left.add_incoming(word, before)
+        sums = [builder.phi(code.kind) for _ in membranes]
+        channel = builder.cttz(left, ir.Constant(ir.IntType(1), 1))
+        weights = code.load(builder.add(w, builder.mul(channel, w_channel)), len(sums))
+        rest = builder.and_(left, builder.sub(left, ir.Constant(WORD, 1)))
+        left.add_incoming(rest, loop)
+        sent = [code.add(total, weight) for total, weight in zip(sums, weights, strict=True)]
+        for total, membrane, value in zip(sums, membranes, sent, strict=True):
+            total.add_incoming(membrane, before)
+            total.add_incoming(value, loop)
+        builder.cbranch(builder.icmp_unsigned("!=", rest, ir.Constant(WORD, 0)), loop, done)
+        builder.position_at_end(done)
+        for index, place in enumerate(places):
+            code.store(sent[index * code.vectors : (index + 1) * code.vectors], place)
+        return _NONE
+
+    return signature, generate
+
+
+@intrinsic(prefer_literal=True)
+def add_where(
+    _: Any, element: Any, channels: Any, columns: Any, rows: Any, v: Any, w: Any, words: Any, column: Any, row: Any
+) -> Any:
+    """Add weights to one block of membranes wherever spikes stand at ``rows x columns`` pixels, channel by channel.
+
+    w: address of the weights ``[rows][columns][block]``; words: address of the first pixel's word; column, row: bytes
+    from one pixel's word to the next, and to that of the next row.
+    """
+    signature = types.void(element, channels, columns, rows, v, w, words, column, row)
+
+    def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
+        v, w, words, column, row = arguments[4:]
+        code = _Code(builder, element, channels.literal_value)
+        sums, nothing = code.load(v), code.splat(0)
+        for tap in range(rows.literal_value * columns.literal_value):
+            if tap % columns.literal_value == 0:
+                place = words if tap == 0 else builder.add(words, row)
+                words = place
+            word = builder.load(builder.inttoptr(place, WORD.as_pointer()), align=8)
+            for index, weight in enumerate(code.load(_shifted(builder, w, tap * code.block.size))):
+                sums[index] = code.add(sums[index], builder.select(code.lanes_of(word, index), weight, nothing))
+            place = builder.add(place, column)
+        code.store(sums, v)
+        return _NONE
+
+    return signature, generate
+
+
+@intrinsic(prefer_literal=True)
+def add_block(_: Any, element: Any, channels: Any, v: Any, x: Any) -> Any:
+    """Add a block of currents to a block of membranes."""
+
+    def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
+        v, x = arguments[2:]
+        code = _Code(builder, element, channels.literal_value)
+        code.store([code.add(*pair) for pair in zip(code.load(v), code.load(x), strict=True)], v)
+        return _NONE
+
+    return types.void(element, channels, v, x), generate
+
+
+@intrinsic(prefer_literal=True)
+def fire(_: Any, element: Any, channels: Any, threshold: Any, v: Any, b: Any, peak: Any) -> Any:
+    """Add the bias to a block of membranes, fire, reset softly; a word with a bit for each channel that fired.
+
+    peak: address of one block, whose entries become at least the size of what is left (int16 only).
+    """
+
+    def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
+        v, b, peak = arguments[3:]
+        code = _Code(builder, element, channels.literal_value)
+        theta, nothing = code.splat(threshold.literal_value), code.splat(0)
+        word = ir.Constant(WORD, 0)
+        left = []
+        for index, (membrane, bias) in enumerate(zip(code.load(v), code.load(b), strict=True)):
+            u = code.add(membrane, bias)
+            fired = code.reached(u, theta)
+            left.append(code.subtract(u, builder.select(fired, theta, nothing)))
+            word = builder.or_(word, code.bits_of(fired, index))
+        code.store(left, v)
+        if not code.is_float:
+            # u or its complement: for negative u one less than its size, which always fits into the type.
+            sizes = [code.larger(u, builder.not_(u)) for u in left]
+            code.store([code.larger(*pair) for pair in zip(sizes, code.load(peak), strict=True)], peak)
+        return word
+
+    return types.uint64(element, channels, threshold, v, b, peak), generate
+
+
+@intrinsic
+def word_at(_: Any, address: Any) -> Any:
+    """The word at an address."""
+
+    def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
+        return builder.load(builder.inttoptr(arguments[0], WORD.as_pointer()), align=8)
+
+    return types.uint64(address), generate
+
+
+@intrinsic
+def put_word(_: Any, address: Any, word: Any) -> Any:
+    """Write a word to an address."""
+
+    def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
+        builder.store(arguments[1], builder.inttoptr(arguments[0], WORD.as_pointer()), align=8)
+        return _NONE
+
+    return types.void(address, word), generate
