@@ -5,14 +5,17 @@ from ftbc.calibrate import FTBC
 from ftbc.check import check
 from ftbc.convert import convert
 from ftbc.measure.evaluate import Evaluation, evaluate
-from ftbc.network import SpikingNetwork
+from ftbc.network import Prediction, SpikingNetwork
 from ftbc.recipe import Recipe, read_recipe, recipe, recipes
 from ftbc.save import load
+from ftbc.simulate import Confidence
 
 __version__ = "0.1.0"
 __all__ = [
     "FTBC",
+    "Confidence",
     "Evaluation",
+    "Prediction",
     "Recipe",
     "SpikingNetwork",
     "check",

@@ -15,7 +15,8 @@ from ftbc.graph.ir import Graph
 from ftbc.neuron import IntegrateFire
 from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.recipe import Recipe
-from ftbc.simulate import Stepper, layerwise, stepwise
+from ftbc.simulate import Confidence, Stepper, layerwise, run_until, stepwise
+from ftbc.simulate.early_exit import require_rule
 from ftbc.simulate.layerwise import Observer
 
 
@@ -32,6 +33,19 @@ class Layer:
     threshold: float
     firing_rate: float
     error: float
+
+
+@dataclass(frozen=True, eq=False)  # tensors have no single answer to ==
+class Prediction:
+    """What `SpikingNetwork.predict` says of N images.
+
+    classes: ``[N]``, the class of the largest output; steps: ``[N]``, how many steps each image took; outputs:
+    ``[N, classes]``, the mean output over these steps, in the ANN's own units.
+    """
+
+    classes: Tensor
+    steps: Tensor
+    outputs: Tensor
 
 
 class SpikingNetwork(nn.Module):
@@ -60,13 +74,19 @@ class SpikingNetwork(nn.Module):
 
     @torch.no_grad()
     def forward(
-        self, x: Tensor, time_first: bool = False, engine: str = "layerwise", observe: Observer | None = None
+        self,
+        x: Tensor,
+        time_first: bool = False,
+        engine: str = "layerwise",
+        observe: Observer | None = None,
+        head: bool = True,
     ) -> Tensor:
         """Run from rest.
 
         x: ``[N, ...]``, the same at each step, or ``[T, N, ...]`` with ``time_first``. engine: "layerwise" (fast)
         or "stepwise" (memory independent of T); both give the same spikes. observe: see `simulate.layerwise`.
-        A network that is being stepped is put to rest.
+        head: apply the softmax, sigmoid ... that the network may end with. A network that is being stepped is put to
+        rest.
         """
         self.reset()
         self._check(x, time_first)
@@ -77,7 +97,37 @@ class SpikingNetwork(nn.Module):
             outputs = layerwise(self.graph, x, steps, time_first, observe)
         else:
             raise InputError(f"there is no engine {engine!r}: choose 'layerwise' or 'stepwise'")
-        return self._read_out(_running_mean(outputs))
+        mean = _running_mean(outputs)
+        return self.read_out(mean) if head else mean
+
+    @torch.no_grad()
+    def predict(self, x: Tensor, until: Confidence | None = None) -> Prediction:
+        """Classify images from rest, and stop at each when it is decided.
+
+        x: ``[N, ...]``, the same at each step. until: when an image is decided; without it all steps are taken.
+        An image leaves with the output that ``snn(x)`` has at that step, to the last bit where torch's sums do not
+        depend on the number of images (its matrix products of few rows do). Memory does not grow with the steps. A
+        network that is being stepped is put to rest.
+
+        >>> import ftbc
+        >>> ann, x = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), torch.rand(64, 4)
+        >>> prediction = ftbc.convert(ann, x, steps=8).predict(x, until=ftbc.Confidence(0.9))
+        >>> prediction.classes.shape, prediction.steps.shape, prediction.outputs.shape
+        (torch.Size([64]), torch.Size([64]), torch.Size([64, 3]))
+        """
+        self.reset()
+        self._check(x, time_first=False)
+        scores = self.graph.shape(self.graph.output)
+        if len(scores) != 1 or scores[0] < 2:
+            raise InputError(
+                f"a prediction needs one score for each of two or more classes, but the network gives {list(scores)}: "
+                "use snn(x)"
+            )
+        if until is not None:
+            require_rule(until, "until")
+        mean, steps = run_until(until or _never, self.graph, x, self.steps)
+        outputs = self.read_out(mean.unsqueeze(0))[0]
+        return Prediction(outputs.argmax(1), steps, outputs)
 
     @torch.no_grad()
     def step(self, x: Tensor) -> Tensor:
@@ -91,13 +141,19 @@ class SpikingNetwork(nn.Module):
         total = output if self._total is None else self._total + output
         self._total = total
         self._taken += 1
-        return self._read_out((total / self._taken).unsqueeze(0))[0]
+        return self.read_out((total / self._taken).unsqueeze(0))[0]
 
     def reset(self) -> None:
         """Put every neuron to rest."""
         if self._stepper is not None:
             self._stepper.reset()
         self._stepper, self._total, self._taken = None, None, 0
+
+    def read_out(self, mean: Tensor) -> Tensor:
+        """What the network's head (softmax, sigmoid ...), if it has one, makes of mean outputs ``[T, N, ...]``."""
+        if self.head is None:
+            return mean
+        return self.head(mean.flatten(0, 1)).unflatten(0, mean.shape[:2])
 
     def layers(self) -> list[Layer]:
         """One row for each spiking layer, in order."""
@@ -124,11 +180,6 @@ class SpikingNetwork(nn.Module):
         # A copy starts at rest: the running state belongs to the one who steps.
         return {**self.__dict__, "_stepper": None, "_total": None, "_taken": 0}
 
-    def _read_out(self, mean: Tensor) -> Tensor:
-        if self.head is None:
-            return mean
-        return self.head(mean.flatten(0, 1)).unflatten(0, mean.shape[:2])
-
     def _check(self, x: Tensor, time_first: bool) -> None:
         expected = self.graph.input_shape
         leading = 2 if time_first else 1
@@ -147,6 +198,11 @@ class SpikingNetwork(nn.Module):
                 f"the input is {x.dtype} on {x.device}, the network {weight.dtype} on {weight.device}: "
                 "convert the input"
             )
+
+
+def _never(mean: Tensor, t: int) -> Tensor:
+    """No image is decided."""
+    return torch.zeros(len(mean), dtype=torch.bool, device=mean.device)
 
 
 def _collect(outputs: Iterator[Tensor], steps: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Settings of the pieces that recipes are made of: checked when they are given, against their own annotations."""
+"""Settings, of the pieces that recipes are made of and of others: checked against their own annotations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ftbc.errors import RecipeError
 
 
 class Settings:
-    """Base of the frozen dataclasses that are pieces of a recipe: each setting must be of its declared type."""
+    """Base of the frozen dataclasses that hold settings: each must be of its declared type."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):  # type: ignore[arg-type]

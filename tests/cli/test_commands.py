@@ -145,6 +145,21 @@ def test_evaluate_several_methods_and_steps(ftbc_command: Command, folder: Path)
     assert all(row["calibration_images"] == 16 and row["conversion_seconds"] > 0 and row["seed"] == 0 for row in rows)
 
 
+def test_evaluate_with_early_exit(ftbc_command: Command, folder: Path) -> None:
+    arguments = ("evaluate", "nets.py:good", *QUICK, "--steps", "4", "--json", "e.json")
+    assert ftbc_command(*arguments).status == 0
+    (plain,) = json.loads((folder / "e.json").read_text())["results"]
+    outcome = ftbc_command(*arguments, "--stop", "0.3")
+    assert outcome.status == 0 and not outcome.err
+    (row,) = json.loads((folder / "e.json").read_text())["results"]
+    ftbc_command("convert", "nets.py:good", *QUICK, "--steps", "4", "--to", "net.snn")
+    test = ftbc.data.read(folder / "squares", "test")
+    direct = ftbc.evaluate(ftbc.load(folder / "net.snn"), test, stop=ftbc.Confidence(0.3))
+    assert row["early_exit"] == direct.to_dict()["early_exit"] and str(direct.early_exit) in outcome.out
+    assert 1 < row["early_exit"]["mean_steps"] < 4, "a level that decides nothing"
+    assert plain["early_exit"] is None and plain["accuracy"] == row["accuracy"]
+
+
 def test_pipes_get_no_progress_bar_and_no_colours(ftbc_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TTY_COMPATIBLE", "1")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -11,6 +15,7 @@ from ftbc.errors import InputError
 from ftbc.graph.ir import Node
 from ftbc.measure.energy import CMOS_45NM
 from ftbc.measure.operations import fan_out
+from tests.conftest import Refused
 from tests.networks import INPUT_SHAPE, NETWORKS, residual
 
 
@@ -58,6 +63,55 @@ def test_accuracy_rates_and_operations_of_a_network_counted_by_hand() -> None:
     assert result.reference_energy == pytest.approx(CMOS_45NM.microjoules(1 + 2, 0))
     assert CMOS_45NM.microjoules(1, 0) == pytest.approx(4.6e-6)
     assert "ANN" in str(result) and "100.00%" in str(result)
+
+
+@pytest.mark.parametrize(
+    ("stop", "accuracy", "mean_steps"),
+    [(ftbc.Confidence(0.7), 100.0, (1 + 4 + 4) / 3), (ftbc.Confidence(0.6), 100.0, 1.0),
+     (ftbc.Confidence(0.59, first=2), 200 / 3, 2.0), (ftbc.Confidence(0.6, first=2), 100.0, (2 + 4 + 2) / 3)],
+    ids=str,
+)  # fmt: skip
+def test_early_exit_of_a_network_counted_by_hand(stop: ftbc.Confidence, accuracy: float, mean_steps: float) -> None:
+    """The network of the test above. Of two scores that differ by d, the larger has the probability 1 / (1 + e^-|d|):
+
+    input 1    always d = 1.4: 0.80
+    input 1/4  d = -0.6, 0.4, 0.07, -0.1: 0.65, 0.599 and wrong, 0.52 and wrong, 0.52
+    input 0    always d = -0.6: 0.65
+    """
+    x, y = torch.tensor([[1.0], [0.25], [0.0]], dtype=torch.float64), torch.tensor([0, 1, 1])
+    snn = ftbc.convert(_two_layers(), x, 4, "maximum")
+    plain, result = ftbc.evaluate(snn, (x, y)), ftbc.evaluate(snn, (x, y), stop=stop)
+    assert result.early_exit is not None and result.early_exit.rule == stop
+    assert result.early_exit.accuracy == pytest.approx(accuracy)
+    assert result.early_exit.mean_steps == pytest.approx(mean_steps)
+    line = f"stopped at a confidence of {stop.level}: {accuracy:.2f}% after {mean_steps:.2f} steps on average"
+    assert line in str(result).splitlines()
+    assert plain.early_exit is None and plain == replace(result, early_exit=None) and "stopped" not in str(plain)
+    written = json.loads(json.dumps(result.to_dict()))["early_exit"]
+    assert written["rule"] == {"level": stop.level, "first": stop.first}
+    assert written["accuracy"] == result.early_exit.accuracy and written["mean_steps"] == result.early_exit.mean_steps
+    assert json.loads(json.dumps(plain.to_dict()))["early_exit"] is None
+
+
+@pytest.mark.parametrize("head", [None, nn.Softmax(1), nn.Sigmoid()], ids=str)
+def test_early_exit_is_what_predict_does(head: nn.Module | None) -> None:
+    x, y = torch.randn(230, *INPUT_SHAPE, dtype=torch.float64), torch.arange(230) % 5
+    network = residual() if head is None else nn.Sequential(residual(), head)
+    snn = ftbc.convert(network, x[:30], 6, "mean-square")
+    stop = ftbc.Confidence(float(snn(x, head=False).softmax(2).amax(2).median()), first=2)
+    found = ftbc.evaluate(snn, (x, y), stop=stop).early_exit
+    prediction = snn.predict(x, until=stop)
+    assert found is not None and 2 < found.mean_steps < 6
+    assert found.accuracy == pytest.approx(100 * (prediction.classes == y).double().mean().item())
+    assert found.mean_steps == pytest.approx(prediction.steps.double().mean().item())
+
+
+@pytest.mark.parametrize("stop", [0.99, "0.99", True], ids=repr)
+def test_stopping_by_what_is_no_rule(stop: Any, refused: Refused) -> None:
+    x = torch.rand(3, 1, dtype=torch.float64)
+    snn = ftbc.convert(_two_layers(), x, 2, "maximum")
+    words = ("stop", type(stop).__name__, "ftbc.Confidence(0.99)")
+    refused(InputError, words, ftbc.evaluate, snn, (x, torch.zeros(3, dtype=torch.long)), stop=stop)
 
 
 def test_operations_equal_a_count_over_every_connection() -> None:

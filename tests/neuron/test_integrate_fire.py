@@ -151,3 +151,15 @@ def test_fire_at_the_threshold_and_below_zero() -> None:
     s, v = fire(torch.tensor([-3.0, 0.999, 1.0, 3.5]), torch.tensor(1.0))
     assert s.tolist() == [0.0, 0.0, 1.0, 1.0]
     assert torch.equal(v, torch.tensor([-3.0, 0.999, 0.0, 2.5]))
+
+
+def test_chosen_images_go_on_as_if_alone() -> None:
+    x = torch.rand(6, 5, 3, 4, 4, dtype=torch.float64)
+    neuron = IntegrateFire(6, 3).set(torch.rand(3).double() + 0.2, torch.rand(3).double(), torch.rand(6, 3).double())
+    wanted = neuron.run(x)
+    neuron.reset()
+    neuron.select(torch.tensor([0]))  # at rest there is nothing to forget
+    neuron.run(x[:2])
+    chosen = torch.tensor([3, 0])
+    neuron.select(chosen)
+    assert torch.equal(neuron.run(x[2:, chosen]), wanted[2:, chosen]) and neuron.v is not None and len(neuron.v) == 2

@@ -55,6 +55,18 @@ def test_steps_chunks_and_all_at_once_are_the_same(name: str, dtype: torch.dtype
     assert torch.equal(torch.stack([module(step) for step in x]), wanted)
 
 
+def test_chosen_images_go_on_as_if_alone() -> None:
+    module = SpikingMaxPool(nn.MaxPool2d(2))
+    x = torch.randn(6, 5, 3, 4, 4, dtype=torch.float64)
+    wanted = module.run(x)
+    module.reset()
+    module.select(torch.tensor([0]))  # at rest there is nothing to forget
+    module.run(x[:2])
+    chosen = torch.tensor([3, 0])
+    module.select(chosen)
+    assert torch.equal(module.run(x[2:, chosen]), wanted[2:, chosen])
+
+
 def test_spikes_of_one_size_stay_single_spikes() -> None:
     torch.manual_seed(0)
     theta = torch.tensor([0.25, 0.5, 2.0], dtype=torch.float64).view(3, 1, 1)  # sums of them are exact

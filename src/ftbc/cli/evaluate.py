@@ -29,7 +29,7 @@ from ftbc.cli.options import (
     write_json,
 )
 from ftbc.cli.progress import progress_bar
-from ftbc.errors import InputError
+from ftbc.errors import InputError, RecipeError
 from ftbc.report.table import accuracy_table
 
 
@@ -45,6 +45,7 @@ def evaluate(
     test_images: TestImages = None,
     steps: Annotated[str, typer.Option(help="Time steps, several with commas: each T gets its own calibration")] = "8",
     recipe: Annotated[str, typer.Option(help="Methods by name, several with commas, or .toml files")] = "ftbc",
+    stop: Annotated[float | None, typer.Option(help="Also show what stopping at this confidence does: 0.99")] = None,
     layers: Annotated[bool, typer.Option(help="Also show the firing rate of each layer")] = False,
     seed: Seed = 0,
     json: Json = None,
@@ -54,7 +55,7 @@ def evaluate(
     Example: `ftbc evaluate resnet20-cifar10 --recipe mean-square,ftbc --steps 1,2,4,8`
     """
     require_writable(json)
-    methods, times = [find_recipe(name) for name in recipe.split(",")], _numbers(steps)
+    methods, times, rule = [find_recipe(name) for name in recipe.split(",")], _numbers(steps), _rule(stop)
     network = find_model(model, weights, classes)
     test = find_test(data, normalise, test_images, seed)
     saved = None if snn is None else ftbc.load(snn)
@@ -67,7 +68,7 @@ def evaluate(
             begun = time.perf_counter()
             spiking = saved or ftbc.convert(network, chosen, t, method, seed=seed, progress=progress)  # type: ignore
             seconds = time.perf_counter() - begun
-            result = ftbc.evaluate(spiking, test, reference=network, progress=progress)
+            result = ftbc.evaluate(spiking, test, reference=network, stop=rule, progress=progress)
         origin = f"from {snn}" if chosen is None else f"{len(chosen)} calibration images, seed {seed}"
         typer.echo(f"{spiking.recipe.name}, T = {spiking.steps}, {origin}\n{result}\n")
         if layers:
@@ -98,3 +99,10 @@ def _numbers(steps: str) -> list[int]:
         return [int(part) for part in steps.split(",")]
     except ValueError:
         raise InputError(f"--steps {steps}: give whole numbers with commas between, such as 1,2,4,8") from None
+
+
+def _rule(stop: float | None) -> ftbc.Confidence | None:
+    try:
+        return None if stop is None else ftbc.Confidence(stop)
+    except RecipeError:
+        raise InputError(f"--stop {stop:g}: give a probability above 0 and below 1, such as 0.99") from None

@@ -13,10 +13,13 @@ from torch import Tensor, nn
 from ftbc.calibrate.base import Progress, silent
 from ftbc.errors import InputError, NotFiniteError, first_line
 from ftbc.graph.ir import Node
+from ftbc.measure.early_exit import EarlyExit
 from ftbc.measure.energy import CMOS_45NM
 from ftbc.measure.operations import OperationCounter, occurrences
 from ftbc.network import SpikingNetwork
 from ftbc.neuron import IntegrateFire
+from ftbc.simulate import Confidence, steps_until
+from ftbc.simulate.early_exit import require_rule
 
 COUNTED_IMAGES = 200
 """Operations and firing rates are counted on the first so many images: they hardly differ between images, and
@@ -30,7 +33,8 @@ class Evaluation:
     accuracy, reference_accuracy: percent; firing_rate: spikes per neuron and step, by layer; synops: additions
     caused by spikes up to t, per image, both counted on the first 200 images; energy, reference_energy: microjoules
     per image up to t, and of the ANN (45 nm: 4.6 pJ a MAC, 0.9 pJ an addition; the layers that read the image count
-    as MACs at each step).
+    as MACs at each step); early_exit: what it does to stop images early, if that was asked for. All other entries are
+    of images that take all steps.
     """
 
     images: int
@@ -40,6 +44,7 @@ class Evaluation:
     synops: list[float]
     energy: list[float]
     reference_energy: float
+    early_exit: EarlyExit | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -53,6 +58,8 @@ class Evaluation:
             )
         if self.reference_accuracy is not None:
             lines.append(f" ANN  {self.reference_accuracy:7.2f}%  {'':12}  {self.reference_energy:9.4g} uJ")
+        if self.early_exit is not None:
+            lines.append(str(self.early_exit))
         rate = sum(self.firing_rate.values()) / len(self.firing_rate)
         lines.append(f"{self.images} images; {rate:.3f} spikes per neuron and step on average over the layers")
         return "\n".join(lines)
@@ -60,19 +67,27 @@ class Evaluation:
 
 @torch.no_grad()
 def evaluate(
-    snn: SpikingNetwork, data: Any, reference: nn.Module | None = None, *, progress: Progress = silent
+    snn: SpikingNetwork,
+    data: Any,
+    reference: nn.Module | None = None,
+    *,
+    stop: Confidence | None = None,
+    progress: Progress = silent,
 ) -> Evaluation:
     """Classify labelled data at every time step in one pass.
 
     data: an iterable of ``(images, labels)`` batches, or a pair of tensors ``(images [N, ...], labels [N])``.
-    reference: the ANN, for its accuracy beside.
+    reference: the ANN, for its accuracy beside. stop: also say what ``snn.predict(x, until=stop)`` would do. It is
+    read from the outputs at all steps, which are needed anyway: it costs nothing, but no time is saved either.
     """
     if not isinstance(snn, SpikingNetwork):
         raise InputError(f"a {type(snn).__name__} cannot be evaluated: give the network that ftbc.convert gave back")
     if reference is not None and not isinstance(reference, nn.Module):
         raise InputError(f"the reference is a {type(reference).__name__}, not an nn.Module")
+    if stop is not None:
+        require_rule(stop, "stop")
     right = torch.zeros(snn.steps, dtype=torch.float64)
-    reference_right = images = counted = 0
+    reference_right = images = counted = stopped_right = stopped_steps = 0
     counter = OperationCounter(snn.graph, snn.steps)
     spikes: dict[str, float] = {node.name: 0.0 for node in snn.graph.of_type(IntegrateFire)}
 
@@ -86,11 +101,17 @@ def evaluate(
     with _in_eval_mode(reference):
         for x, y in _batches(data):
             count = counted < COUNTED_IMAGES
-            outputs = snn(x, observe=observe if count else None)
+            means = snn(x, observe=observe if count else None, head=False)
+            outputs = snn.read_out(means)
             counted += len(x) if count else 0
             if outputs.ndim != 3:
                 raise InputError(f"accuracy needs one score per class, but the network gives {list(outputs.shape[2:])}")
-            right += (outputs.argmax(2) == y).sum(1).double().cpu()
+            hits = outputs.argmax(2) == y
+            right += hits.sum(1).double().cpu()
+            if stop is not None:
+                taken = steps_until(stop, means)
+                stopped_right += int(hits.gather(0, taken.unsqueeze(0) - 1).sum())
+                stopped_steps += int(taken.sum())
             if reference is not None:
                 reference_right += _right_by_reference(reference, x, y)
             images += len(y)
@@ -107,6 +128,7 @@ def evaluate(
         synops=synops,
         energy=energy,
         reference_energy=CMOS_45NM.microjoules(counter.dense_macs, 0),
+        early_exit=None if stop is None else EarlyExit(stop, 100 * stopped_right / images, stopped_steps / images),
     )
 
 

@@ -54,6 +54,9 @@ class IntegrateFire(Temporal):
         self.v = None
         self.t = 0
 
+    def select(self, images: Tensor) -> None:
+        self.v = None if self.v is None else self.v[images]
+
     def charge(self, x: Tensor) -> Tensor:
         """The membrane after this step's current and before its bias; the state is not changed."""
         v = self.spread(self.initial) if self.v is None else self.v

@@ -33,6 +33,10 @@ class SpikingMaxPool(Temporal):
     def reset(self) -> None:
         self.total = self.sent = None
 
+    def select(self, images: Tensor) -> None:
+        if self.total is not None and self.sent is not None:
+            self.total, self.sent = self.total[images], self.sent[images]
+
     def forward(self, x: Tensor) -> Tensor:
         return self.run(x.unsqueeze(0))[0]
 

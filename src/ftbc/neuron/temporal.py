@@ -8,11 +8,15 @@ from torch import Tensor, nn
 
 
 class Temporal(nn.Module, ABC):
-    """A module with a state: `forward` is one step, `run` several at once, `reset` forgets."""
+    """A module with a state: `forward` is one step, `run` several at once, `select` drops images, `reset` forgets."""
 
     @abstractmethod
     def reset(self) -> None:
         """Forget the past: the next call of `forward` is step 0."""
+
+    @abstractmethod
+    def select(self, images: Tensor) -> None:
+        """Go on with these images of the batch alone, given by their indices; the others are forgotten."""
 
     @abstractmethod
     def run(self, x: Tensor) -> Tensor:

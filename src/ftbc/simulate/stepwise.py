@@ -38,6 +38,14 @@ class Stepper:
         self.kept = None
         rest(self.graph)
 
+    def select(self, images: Tensor) -> None:
+        """Go on with these images alone, given by their indices; the next `step` takes as many."""
+        if self.kept is not None:
+            self.kept = {name: value[images] for name, value in self.kept.items()}
+        for node in self.graph.of_type(Temporal):
+            assert isinstance(node.module, Temporal)
+            node.module.select(images)
+
     def step(self, x: Tensor) -> Tensor:
         """The output at the next step."""
         if self.kept is None:
