@@ -209,7 +209,7 @@ def test_a_file_may_bear_the_name_of_a_module(ftbc_command: Command, folder: Pat
 
 
 def test_train(ftbc_command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._ARCHITECTURES, "tiny", Tiny)
+    monkeypatch.setitem(registry._ARCHITECTURES, "tiny", registry.Architecture(Tiny, 6, "a tiny network"))
     options = ("--data", "squares", "--epochs", "1", "--batch", "8", "--json", "train.json")
     outcome = ftbc_command("train", "tiny", *options, "--to", "new/net.safetensors")
     assert outcome.status == 0 and not outcome.err, outcome

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 from ftbc import zoo
 from ftbc.errors import ModelError
@@ -11,11 +12,23 @@ from ftbc.errors import ModelError
 from ..conftest import Refused
 
 
+def test_every_network_is_listed_with_a_line_about_it() -> None:
+    names = zoo.list()
+    assert [*names] == [*zoo.entries(), *zoo.architectures()] and len(names) == len(set(names))
+    lines = str(names).splitlines()
+    assert all(any(line.startswith(f"{name} ") for line in lines) for name in names)
+    assert any("resnet20-cifar10" in line and "91.34 %" in line for line in lines)
+    assert any("vgg16-bn " in line and "224 x 224" in line for line in lines)
+
+
 @pytest.mark.parametrize("name", zoo.architectures())
-def test_every_architecture_gives_scores(name: str) -> None:
-    side = 64 if "mobilenet" in name else 32
-    with torch.no_grad():
-        assert zoo.build(name, classes=7).eval()(torch.rand(1, 3, side, side)).shape == (1, 7)
+def test_every_architecture_takes_the_same_settings(name: str) -> None:
+    side = zoo.architectures()[name].side
+    with torch.device("meta"):
+        usual = zoo.build(name)(torch.empty(2, 3, side, side))
+        chosen = zoo.build(name, classes=7, width=0.5, batch_norm=False, activation=nn.Hardtanh)
+        assert chosen(torch.empty(2, 3, side, side)).shape == (2, 7)
+    assert usual.shape == (2, 10 if side == 32 else 1000)
 
 
 def test_unknown_names_suggest_the_nearest(refused: Refused) -> None:
@@ -24,8 +37,19 @@ def test_unknown_names_suggest_the_nearest(refused: Refused) -> None:
     refused(ModelError, "did you mean", zoo.build, "")
 
 
+def test_trained_and_untrained_are_told_apart(refused: Refused) -> None:
+    refused(ModelError, ("'vgg16-bn'", "no weights", "load_weights"), zoo.load, "vgg16-bn")
+    refused(ModelError, ("'resnet20-cifar10'", "zoo.load"), zoo.build, "resnet20-cifar10")
+
+
 def test_unknown_settings(refused: Refused) -> None:
-    refused(ModelError, ("resnet20", "colours"), zoo.build, "resnet20", colours=3)
+    refused(ModelError, ("resnet20", "'colours'", "batch_norm"), zoo.build, "resnet20", colours=3)
+
+
+@pytest.mark.parametrize("name", zoo.architectures())
+@pytest.mark.parametrize("width", [0, -1.0, float("nan")])
+def test_a_width_that_leaves_nothing(name: str, width: float, refused: Refused) -> None:
+    refused(ModelError, f"width={width!r}", zoo.build, name, width=width)
 
 
 @pytest.mark.parametrize("name", list(zoo.entries()))

@@ -3,7 +3,19 @@
 Networks are plain nn.Modules that know nothing of spikes; training them belongs to `train/`.
 """
 
-from ftbc.zoo.registry import Entry, architectures, build, entries, load, unknown
+from ftbc.zoo.listing import Listing, list
+from ftbc.zoo.registry import Architecture, Entry, architectures, build, entries, load, unknown
 from ftbc.zoo.weights import load_weights
 
-__all__ = ["Entry", "architectures", "build", "entries", "load", "load_weights", "unknown"]
+__all__ = [
+    "Architecture",
+    "Entry",
+    "Listing",
+    "architectures",
+    "build",
+    "entries",
+    "list",
+    "load",
+    "load_weights",
+    "unknown",
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -14,18 +15,69 @@ from torch import nn
 
 from ftbc.errors import FileError, ModelError
 from ftbc.zoo.mobilenet_v1 import MobileNetV1
+from ftbc.zoo.mobilenet_v2 import MobileNetV2
+from ftbc.zoo.resnet import ResNet
 from ftbc.zoo.resnet_cifar import CifarResNet
+from ftbc.zoo.vgg import VGG16
 from ftbc.zoo.weights import load_safetensors
 
-_ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
-    "resnet20": partial(CifarResNet, blocks=3),
-    "resnet32": partial(CifarResNet, blocks=5),
-    "resnet56": partial(CifarResNet, blocks=9),
-    "resnet20-pad": partial(CifarResNet, blocks=3, shortcut="pad"),
-    "resnet32-pad": partial(CifarResNet, blocks=5, shortcut="pad"),
-    "resnet56-pad": partial(CifarResNet, blocks=9, shortcut="pad"),
-    "mobilenet-v1": MobileNetV1,
-    "mobilenet-v1-0.25": partial(MobileNetV1, width=0.25),
+
+@dataclass(frozen=True)
+class Architecture:
+    """A network without weights: how it is made, the side of the images it is meant for, and what it is."""
+
+    make: Callable[..., nn.Module]
+    side: int
+    summary: str
+
+
+_ARCHITECTURES: dict[str, Architecture] = {
+    "resnet20": Architecture(partial(CifarResNet, blocks=3), 32, "ResNet-20, channels 16 to 64"),
+    "resnet32": Architecture(partial(CifarResNet, blocks=5), 32, "ResNet-32, channels 16 to 64"),
+    "resnet56": Architecture(partial(CifarResNet, blocks=9), 32, "ResNet-56, channels 16 to 64"),
+    "resnet20-pad": Architecture(
+        partial(CifarResNet, blocks=3, shortcut="pad"), 32, "ResNet-20, shortcuts without weights"
+    ),
+    "resnet32-pad": Architecture(
+        partial(CifarResNet, blocks=5, shortcut="pad"), 32, "ResNet-32, shortcuts without weights"
+    ),
+    "resnet56-pad": Architecture(
+        partial(CifarResNet, blocks=9, shortcut="pad"), 32, "ResNet-56, shortcuts without weights"
+    ),
+    "resnet20-wide": Architecture(
+        partial(CifarResNet, blocks=3, widths=(64, 128, 256)), 32, "ResNet-20, channels 64 to 256, as FTBC uses it"
+    ),
+    "resnet18-cifar": Architecture(
+        partial(CifarResNet, blocks=2, widths=(64, 128, 256, 512)), 32, "ResNet-18 with a 3 x 3 stem and no pool"
+    ),
+    "vgg16-cifar": Architecture(
+        partial(VGG16, classes=10, grid=1, hidden=()), 32, "VGG-16 with BatchNorm and average pools, one linear layer"
+    ),
+    "mobilenet-v1-cifar": Architecture(
+        partial(MobileNetV1, classes=10, stem_stride=1, activation=nn.ReLU), 32, "MobileNet v1 with a stem of stride 1"
+    ),
+    "resnet18": Architecture(partial(ResNet, blocks=(2, 2, 2, 2)), 224, "ResNet-18, takes the weights of torchvision"),
+    "resnet34": Architecture(partial(ResNet, blocks=(3, 4, 6, 3)), 224, "ResNet-34, takes the weights of torchvision"),
+    "resnet50": Architecture(
+        partial(ResNet, blocks=(3, 4, 6, 3), bottleneck=True), 224, "ResNet-50, takes the weights of torchvision"
+    ),
+    "resnet34-deep-stem": Architecture(
+        partial(ResNet, blocks=(3, 4, 6, 3), deep_stem=True, pool=nn.AvgPool2d),
+        224,
+        "ResNet-34 with a stem of three convolutions and an average pool, as FTBC uses it",
+    ),
+    "vgg16": Architecture(
+        partial(VGG16, pool=nn.MaxPool2d, batch_norm=False), 224, "VGG-16, takes the weights of torchvision"
+    ),
+    "vgg16-bn": Architecture(
+        partial(VGG16, pool=nn.MaxPool2d), 224, "VGG-16 with BatchNorm, takes the weights of torchvision"
+    ),
+    "vgg16-average": Architecture(VGG16, 224, "VGG-16 with BatchNorm and average pools, as FTBC uses it"),
+    "mobilenet-v1": Architecture(MobileNetV1, 224, "MobileNet v1 with the layer names of Keras"),
+    "mobilenet-v1-0.25": Architecture(
+        partial(MobileNetV1, width=0.25), 224, "MobileNet v1 with the layer names of Keras, width 0.25"
+    ),
+    "mobilenet-v2": Architecture(MobileNetV2, 224, "MobileNet v2, takes the weights of torchvision"),
 }
 
 
@@ -43,9 +95,9 @@ class Entry:
     sha256: str
 
 
-def architectures() -> list[str]:
-    """Names that `build` takes."""
-    return list(_ARCHITECTURES)
+def architectures() -> dict[str, Architecture]:
+    """The networks that `build` makes, by name."""
+    return dict(_ARCHITECTURES)
 
 
 def entries() -> dict[str, Entry]:
@@ -54,17 +106,27 @@ def entries() -> dict[str, Entry]:
 
 
 def build(name: str, **settings: Any) -> nn.Module:
-    """An untrained network, for example ``build("resnet20", classes=100)``."""
+    """An untrained network, for example ``build("vgg16-cifar", classes=100, width=0.5, batch_norm=False)``.
+
+    Every architecture takes ``classes``, ``width``, ``batch_norm`` and ``activation``, which is called for each
+    activation; the docstring of its class tells of the rest.
+    """
+    if name in entries():
+        raise ModelError(f"'{name}' is a trained network: load it with ftbc.zoo.load")
     if name not in _ARCHITECTURES:
         raise unknown(name)
-    try:
-        return _ARCHITECTURES[name](**settings)
-    except TypeError as error:
-        raise ModelError(f"network '{name}' has no setting {str(error).rpartition(' ')[2]}") from error
+    make = _ARCHITECTURES[name].make
+    known = inspect.signature(make).parameters
+    for setting in settings:
+        if setting not in known:
+            raise ModelError(f"network '{name}' has no setting '{setting}': it takes {', '.join(known)}")
+    return make(**settings)
 
 
 def load(name: str) -> nn.Module:
     """A trained network of the package in eval mode, its file checked against its sha256."""
+    if name in _ARCHITECTURES:
+        raise ModelError(f"'{name}' has no weights here: give it yours with build and load_weights of ftbc.zoo")
     if name not in entries():
         raise unknown(name)
     entry = entries()[name]
