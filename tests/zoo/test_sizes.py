@@ -20,8 +20,7 @@ class Size(NamedTuple):
     source: str
 
 
-HE = "He et al. 2016, table 6"
-LI = "Li et al., Pruning Filters for Efficient ConvNets, 2017, table 1"
+HE = "He et al. 2016, as quoted in the README of github.com/akamaster/pytorch_resnet_cifar10"
 CHENYAOFO = "github.com/chenyaofo/pytorch-cifar-models, README"
 THOP = "the networks of github.com/kuangliu/pytorch-cifar, counted by others with thop, which adds BatchNorm"
 TORCHVISION = "torchvision 0.28, num_params and _ops of the weights"
@@ -45,10 +44,10 @@ PUBLISHED = {
     "resnet56": Size(0.86e6, 0.005e6, 125.75, CHENYAOFO),
     "resnet20-pad": Size(0.27e6, 0.005e6, 40.81 - PROJECTIONS, f"{HE}; MACs: {CHENYAOFO}"),
     "resnet32-pad": Size(0.46e6, 0.005e6, 69.12 - PROJECTIONS, f"{HE}; MACs: {CHENYAOFO}"),
-    "resnet56-pad": Size(0.85e6, 0.005e6, 125, f"{HE}; MACs: {LI}"),
+    "resnet56-pad": Size(0.85e6, 0.005e6, 125.75 - PROJECTIONS, f"{HE}; MACs: {CHENYAOFO}"),
     "resnet20-wide": Size(4_327_754, 0, WIDE / 1e6, "counted by others for ResNet-20 of channels 64, 128, 256"),
     "resnet18-cifar": Size(11_173_962, 0, 556.65, THOP),
-    "vgg16-cifar": Size(14_728_266, 0, 313, f"{THOP}; MACs: {LI}"),
+    "vgg16-cifar": Size(14_728_266, 0, 314.03, THOP),
     "mobilenet-v1-cifar": Size(3_217_226, 0, 47.18, THOP),
     "resnet18": Size(11_689_512, 0, 1814, TORCHVISION),
     "resnet34": Size(21_797_672, 0, 3664, TORCHVISION),
