@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -15,9 +15,12 @@ from ftbc.graph.ir import Graph
 from ftbc.neuron import IntegrateFire
 from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.recipe import Recipe
-from ftbc.simulate import Confidence, Stepper, layerwise, run_until, stepwise
+from ftbc.simulate import Confidence, Stepper, event_engine, layerwise, run_until, stepwise
 from ftbc.simulate.early_exit import require_rule
 from ftbc.simulate.layerwise import Observer
+
+if TYPE_CHECKING:
+    from ftbc.simulate.event.engine import EventEngine
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class SpikingNetwork(nn.Module):
         self._stepper: Stepper | None = None
         self._total: Tensor | None = None
         self._taken = 0
+        self._events: dict[bool, tuple[tuple, EventEngine]] = {}
 
     @torch.no_grad()
     def forward(
@@ -83,8 +87,11 @@ class SpikingNetwork(nn.Module):
     ) -> Tensor:
         """Run from rest.
 
-        x: ``[N, ...]``, the same at each step, or ``[T, N, ...]`` with ``time_first``. engine: "layerwise" (fast)
-        or "stepwise" (memory independent of T); both give the same spikes. observe: see `simulate.layerwise`.
+        x: ``[N, ...]``, the same at each step, or ``[T, N, ...]`` with ``time_first``. engine: "layerwise" (all steps
+        of a layer at once), "stepwise" (memory independent of T) or "event" (only spikes that occurred are
+        propagated: the fastest on a CPU; needs the extra ``fast``). All give the same spikes; "event" adds in another
+        order, which in floating point may round a membrane to the other side of the threshold, but never does in a
+        `rounded` network. observe: see `simulate.layerwise`, with that engine only.
         head: apply the softmax, sigmoid ... that the network may end with. A network that is being stepped is put to
         rest.
         """
@@ -95,8 +102,10 @@ class SpikingNetwork(nn.Module):
             outputs = _collect(stepwise(self.graph, x, steps, time_first), steps)
         elif engine == "layerwise":
             outputs = layerwise(self.graph, x, steps, time_first, observe)
+        elif engine == "event":
+            outputs = self._event_engine(time_first).run(x, steps, time_first)
         else:
-            raise InputError(f"there is no engine {engine!r}: choose 'layerwise' or 'stepwise'")
+            raise InputError(f"there is no engine {engine!r}: choose 'layerwise', 'stepwise' or 'event'")
         mean = _running_mean(outputs)
         return self.read_out(mean) if head else mean
 
@@ -176,9 +185,33 @@ class SpikingNetwork(nn.Module):
         scale_thresholds_to_one(graph)
         return SpikingNetwork(graph, self.steps, self.recipe, self.head, dict(self.measured))
 
+    @torch.no_grad()
+    def rounded(self, images: Tensor) -> SpikingNetwork:
+        """The same network in small whole numbers: thresholds of 1, weights and biases multiples of a power of two.
+
+        images: ``[N, ...]``, a few, on which the scale of each layer is chosen. Every engine then gives the same
+        spikes to the last bit, and the event engine computes with integers of 16 bits.
+        """
+        from ftbc.simulate.event.rounded import rounded
+
+        self._check(images, time_first=False)
+        return SpikingNetwork(
+            rounded(self.graph, images, self.steps), self.steps, self.recipe, self.head, dict(self.measured)
+        ).eval()
+
     def __getstate__(self) -> dict[str, Any]:
         # A copy starts at rest: the running state belongs to the one who steps.
-        return {**self.__dict__, "_stepper": None, "_total": None, "_taken": 0}
+        return {**self.__dict__, "_stepper": None, "_total": None, "_taken": 0, "_events": {}}
+
+    def _event_engine(self, time_first: bool) -> EventEngine:
+        """The network made ready for events; made anew when its numbers have changed."""
+        version = tuple((entry.data_ptr(), entry._version) for entry in self.graph.state_dict(keep_vars=True).values())
+        known = self._events.get(time_first)
+        if known is None or known[0] != version:
+            density = {name: rate for name, (rate, _) in self.measured.items()}
+            known = version, event_engine(self.graph, density, time_first)
+            self._events[time_first] = known
+        return known[1]
 
     def _check(self, x: Tensor, time_first: bool) -> None:
         expected = self.graph.input_shape

@@ -15,6 +15,7 @@ from ftbc.cli.options import (
     CalibrationData,
     Classes,
     Data,
+    Engine,
     Images_,
     Json,
     Model,
@@ -46,6 +47,7 @@ def evaluate(
     steps: Annotated[str, typer.Option(help="Time steps, several with commas: each T gets its own calibration")] = "8",
     recipe: Annotated[str, typer.Option(help="Methods by name, several with commas, or .toml files")] = "ftbc",
     stop: Annotated[float | None, typer.Option(help="Also show what stopping at this confidence does: 0.99")] = None,
+    engine: Engine = "layerwise",
     layers: Annotated[bool, typer.Option(help="Also show the firing rate of each layer")] = False,
     seed: Seed = 0,
     json: Json = None,
@@ -68,7 +70,7 @@ def evaluate(
             begun = time.perf_counter()
             spiking = saved or ftbc.convert(network, chosen, t, method, seed=seed, progress=progress)  # type: ignore
             seconds = time.perf_counter() - begun
-            result = ftbc.evaluate(spiking, test, reference=network, stop=rule, progress=progress)
+            result = ftbc.evaluate(spiking, test, reference=network, stop=rule, engine=engine, progress=progress)
         origin = f"from {snn}" if chosen is None else f"{len(chosen)} calibration images, seed {seed}"
         typer.echo(f"{spiking.recipe.name}, T = {spiking.steps}, {origin}\n{result}\n")
         if layers:

@@ -36,6 +36,7 @@ Images_ = Annotated[int, typer.Option("--images", min=1, help="How many training
 TestImages = Annotated[int | None, typer.Option(min=1, help="Measure on so many test images; else all")]
 Steps = Annotated[int, typer.Option(min=1, help="Time steps T")]
 RecipeName = Annotated[str, typer.Option("--recipe", help="A method by name (see: ftbc methods), or a .toml file")]
+Engine = Annotated[str, typer.Option(help="How to run the spiking network: layerwise, stepwise, or event (fastest)")]
 Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Which calibration images, and in which order")]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the result to this file")]
 

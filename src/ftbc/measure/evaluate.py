@@ -72,6 +72,7 @@ def evaluate(
     reference: nn.Module | None = None,
     *,
     stop: Confidence | None = None,
+    engine: str = "layerwise",
     progress: Progress = silent,
 ) -> Evaluation:
     """Classify labelled data at every time step in one pass.
@@ -79,6 +80,7 @@ def evaluate(
     data: an iterable of ``(images, labels)`` batches, or a pair of tensors ``(images [N, ...], labels [N])``.
     reference: the ANN, for its accuracy beside. stop: also say what ``snn.predict(x, until=stop)`` would do. It is
     read from the outputs at all steps, which are needed anyway: it costs nothing, but no time is saved either.
+    engine: as for ``snn(x)``; the images on which operations are counted always run on "layerwise".
     """
     if not isinstance(snn, SpikingNetwork):
         raise InputError(f"a {type(snn).__name__} cannot be evaluated: give the network that ftbc.convert gave back")
@@ -101,7 +103,8 @@ def evaluate(
     with _in_eval_mode(reference):
         for x, y in _batches(data):
             count = counted < COUNTED_IMAGES
-            means = snn(x, observe=observe if count else None, head=False)
+            how: dict[str, Any] = {"observe": observe} if count else {"engine": engine}
+            means = snn(x, head=False, **how)
             outputs = snn.read_out(means)
             counted += len(x) if count else 0
             if outputs.ndim != 3:

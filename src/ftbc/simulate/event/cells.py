@@ -16,7 +16,7 @@ from ftbc.neuron.temporal import Temporal
 from ftbc.simulate.event.paths import Path, Reached, computed, plane, spikes_of, through
 from ftbc.simulate.schedule import varying
 
-DENSE_ABOVE = 0.5
+DENSE_ABOVE = 0.6
 """A source that fires more often than this at each step is convolved densely: events would not be faster."""
 FINEST = 1 << 10
 """Whole numbers of 16 bits are used for weights that are multiples of 1 / 1024, or of a coarser power of two."""
@@ -75,10 +75,15 @@ def plan(graph: Graph, density: Mapping[str, float], input_varies: bool = False)
             reached[node.name] = spikes_of(node) if spikes and len(node.shape) <= 3 else computed(node.name, node.shape)
         else:
             found = through(node, [reached[name] for name in node.inputs], graph)
-            busy = any(density.get(path.source, 0.0) > DENSE_ABOVE for path in found.paths)
-            reached[node.name] = computed(node.name, node.shape) if busy and isinstance(node.module, Synapses) else found
+            dense = isinstance(node.module, Synapses) and any(_busy(path, density) for path in found.paths)
+            reached[node.name] = computed(node.name, node.shape) if dense else found
     read = {path.source for cell in cells.values() for path in cell.paths if path.weight is not None}
     return Plan(cells, frozenset(_computed(graph, cells, read)), frozenset(read - set(cells)))
+
+
+def _busy(path: Path, density: Mapping[str, float]) -> bool:
+    """Whether a source fires too often for events; depthwise weights are collected, however many spikes there are."""
+    return not path.depthwise and density.get(path.source, 0.0) > DENSE_ABOVE
 
 
 def _computed(graph: Graph, cells: dict[str, Cell], read: set[str]) -> set[str]:
