@@ -17,6 +17,7 @@ from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.recipe import Recipe
 from ftbc.simulate import Confidence, Stepper, event_engine, layerwise, run_until, stepwise
 from ftbc.simulate.early_exit import require_rule
+from ftbc.simulate.event.cells import numbers_by_layer
 from ftbc.simulate.layerwise import Observer
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class Layer:
 
     threshold: the mean over the layer; firing_rate: spikes per neuron and step; error: mean square of (average
     spikes - activation) over the mean square of the activation. The last two are measured on calibration images.
+    events: how the event engine brings this layer its spikes: one by one, in numbers of "int16", "float32" or
+    "float64", or "dense" (by torch, as all other engines do).
     """
 
     name: str
@@ -36,6 +39,7 @@ class Layer:
     threshold: float
     firing_rate: float
     error: float
+    events: str
 
 
 @dataclass(frozen=True, eq=False)  # tensors have no single answer to ==
@@ -167,11 +171,15 @@ class SpikingNetwork(nn.Module):
     def layers(self) -> list[Layer]:
         """One row for each spiking layer, in order."""
         rows = []
+        events = numbers_by_layer(self.graph, self._density())
         for node in self.graph.of_type(IntegrateFire):
             theta = node.module.threshold
             rate, error = self.measured.get(node.name, (float("nan"), float("nan")))
-            rows.append(Layer(node.name, node.shape, float(theta.mean()), rate, error))  # type: ignore[arg-type, operator]
+            rows.append(Layer(node.name, node.shape, float(theta.mean()), rate, error, events[node.name]))  # type: ignore[arg-type, operator]
         return rows
+
+    def _density(self) -> dict[str, float]:
+        return {name: rate for name, (rate, _) in self.measured.items()}
 
     def save(self, path: str | Path) -> None:
         """Write one safetensors file that `ftbc.load` reads without the model's own code."""
@@ -208,8 +216,7 @@ class SpikingNetwork(nn.Module):
         version = tuple((entry.data_ptr(), entry._version) for entry in self.graph.state_dict(keep_vars=True).values())
         known = self._events.get(time_first)
         if known is None or known[0] != version:
-            density = {name: rate for name, (rate, _) in self.measured.items()}
-            known = version, event_engine(self.graph, density, time_first)
+            known = version, event_engine(self.graph, self._density(), time_first)
             self._events[time_first] = known
         return known[1]
 

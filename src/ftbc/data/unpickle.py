@@ -39,7 +39,7 @@ def read_batch(path: Path) -> dict[str, Any]:
 def _require_small_memo(content: bytes) -> None:
     """Refuse a pickle that numbers an object far beyond its length: the unpickler makes room for all numbers below."""
     for operation, argument, _ in pickletools.genops(content):
-        if operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and argument > len(content):
+        if operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and int(argument or 0) > len(content):
             raise ValueError(f"memo number {argument}")
 
 

@@ -66,7 +66,7 @@ class Grid(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The nearest multiples."""
-        return torch.round(x / self.step) * self.step
+        return (x / self.step).round_().mul_(self.step)
 
 
 class Concat(nn.Module):

@@ -12,6 +12,7 @@ from ftbc.graph.ir import INPUT, Graph, Node, Shape
 from ftbc.graph.ops import Grid, Synapses
 from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.max_pool import SpikingMaxPool
+from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.neuron.temporal import Temporal
 from ftbc.simulate.event.paths import Path, Reached, computed, plane, spikes_of, through
 from ftbc.simulate.schedule import varying
@@ -79,6 +80,20 @@ def plan(graph: Graph, density: Mapping[str, float], input_varies: bool = False)
             reached[node.name] = computed(node.name, node.shape) if dense else found
     read = {path.source for cell in cells.values() for path in cell.paths if path.weight is not None}
     return Plan(cells, frozenset(_computed(graph, cells, read)), frozenset(read - set(cells)))
+
+
+def numbers_by_layer(graph: Graph, density: Mapping[str, float]) -> dict[str, str]:
+    """For each neuron layer the numbers in which events reach it, or "dense"."""
+    unit = graph.copy()
+    scale_thresholds_to_one(unit)
+    cells = plan(unit, density).cells
+    found = {}
+    for node in unit.of_type(IntegrateFire):
+        cell = cells.get(node.name)
+        events = cell is not None and any(path.weight is not None for path in cell.paths)
+        kind = str(node.module.threshold.dtype).removeprefix("torch.")  # type: ignore[union-attr]
+        found[node.name] = "dense" if cell is None or not events else "int16" if cell.grid else kind
+    return found
 
 
 def _busy(path: Path, density: Mapping[str, float]) -> bool:

@@ -27,6 +27,7 @@ class EventEngine:
     """
 
     def __init__(self, graph: Graph, density: Mapping[str, float], input_varies: bool = False) -> None:
+        self.density = density
         self.graph = graph.copy()
         scale_thresholds_to_one(self.graph)
         self.changing = varying(self.graph, input_varies)
@@ -38,7 +39,7 @@ class EventEngine:
         self.released = self.graph.released_after()
 
     def _layer(self, cell: Cell) -> EventLayer:
-        return EventLayer(cell, self.shapes, "int16" if cell.grid else self._float)
+        return EventLayer(cell, self.shapes, "int16" if cell.grid else self._float, self.density)
 
     @property
     def _float(self) -> str:
@@ -99,12 +100,17 @@ class EventEngine:
         layer, cell = self.layers[name], self.plan.cells[name]
         if layer.element != "int16":
             return layer.run(packed, current, steps, images)[0]
-        room = cell.room - (0 if current is None else int(current.abs().max() * cell.grid) + 1)
+        room = cell.room - (0 if current is None else int(_size(current) * cell.grid) + 1)
         if room > 0:
             spikes, peak = layer.run(packed, current, steps, images)
             if peak <= room:
                 return spikes
         # A membrane left 16 bits: these images again in floating point, where the same numbers are exact, too.
         if name not in self.reserve:
-            self.reserve[name] = EventLayer(cell, self.shapes, self._float)
+            self.reserve[name] = EventLayer(cell, self.shapes, self._float, self.density)
         return self.reserve[name].run(packed, current, steps, images)[0]
+
+
+def _size(values: Tensor) -> float:
+    low, high = values.aminmax()
+    return max(float(high), -float(low))

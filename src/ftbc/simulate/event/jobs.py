@@ -10,13 +10,14 @@ a convolution without stride over every ``stride * k``-th row, and each such lat
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from ftbc.graph.ir import Shape
-from ftbc.simulate.event.kernel import COLLECT_1, COLLECT_9, PAIR, SPREADS, fits, spread
+from ftbc.simulate.event.kernel import COLLECT_1, COLLECT_9, PAIR, PAIR_SUMS, PAIRED, SPREADS, fits, spread
 from ftbc.simulate.event.paths import Path, plane
 from ftbc.simulate.event.vector import Block
 
@@ -61,14 +62,24 @@ class Job:
     reach: tuple[int, int]
 
 
-def jobs_of(path: Path, source_shape: Shape, output_shape: Shape, block: Block, begin: int) -> list[Job]:
-    """What ``path`` does for the output channels from ``begin`` on, a block of them."""
+SUMS_ABOVE = {"int16": 0.1, "float32": 0.2, "float64": 1.0}
+"""The density above which pairs of pixels are faster by tables of sums than event by event."""
+
+
+def jobs_of(
+    path: Path, source_shape: Shape, output_shape: Shape, block: Block, begin: int, density: float = 0.0
+) -> list[Job]:
+    """What ``path`` does for the output channels from ``begin`` on, a block of them.
+
+    density: how often a neuron of the source fires at a step.
+    """
     assert path.weight is not None
     if path.depthwise:
         return list(_collect(path, source_shape, output_shape, block, begin))
     if path.whole:
         return list(_whole(path, source_shape, block, begin))
-    return list(_spread(path, source_shape, block, begin))
+    jobs = _spread(path, source_shape, block, begin)
+    return [_by_sums(job) if job.kind == PAIR and density > SUMS_ABOVE[block.element] else job for job in jobs]
 
 
 def _spread(path: Path, source_shape: Shape, block: Block, begin: int) -> Iterator[Job]:
@@ -89,15 +100,13 @@ def _spread(path: Path, source_shape: Shape, block: Block, begin: int) -> Iterat
 
 def _tiled(source: str, word: int, bits: int, y: Lattice, x: Lattice, taps: np.ndarray, block: Block) -> Iterator[Job]:
     """One lattice, its targets cut into pieces that fit into the registers."""
-    if taps.shape[1:3] == (3, 3) and len(taps) <= 16 and block.channels == 16 and fits(block, 3, 4) and x.count > 1:
+    if taps.shape[1:3] == (3, 3) and len(taps) <= PAIRED == block.channels and fits(block, 3, 4) and x.count > 1:
         yield _pair(source, word, bits, y, x, taps, block)
         if x.count % 2:
             last = Lattice(x.first + x.step * (x.count - 1), x.step, 1, x.low + x.count - 1, x.weights)
             yield from _tiled(source, word, bits, y, last, taps, block)
         return
-    rows, columns = next(
-        (r, c) for r, c in SPREADS if r <= taps.shape[1] and c <= taps.shape[2] and fits(block, r, c)
-    )
+    rows, columns = next((r, c) for r, c in SPREADS if r <= taps.shape[1] and c <= taps.shape[2] and fits(block, r, c))
     for top in range(0, taps.shape[1], rows):
         for left in range(0, taps.shape[2], columns):
             piece = taps[:, top : top + rows, left : left + columns]
@@ -125,7 +134,7 @@ def _cut(lattice: Lattice, begin: int, length: int) -> Lattice:
 
 def _pair(source: str, word: int, bits: int, y: Lattice, x: Lattice, taps: np.ndarray, block: Block) -> Job:
     """Two neighbours at once: bits 0 to 15 are the left pixel's channels, 16 to 31 the right one's."""
-    weights = np.zeros((2, 16, 3, 4, block.channels), taps.dtype)
+    weights = np.zeros((2, PAIRED, 3, 4, block.channels), taps.dtype)
     weights[0, : len(taps), :, :3] = taps
     weights[1, : len(taps), :, 1:] = taps
     return Job(
@@ -140,6 +149,13 @@ def _pair(source: str, word: int, bits: int, y: Lattice, x: Lattice, taps: np.nd
         bits=bits,
         reach=(3, 4),
     )
+
+
+def _by_sums(job: Job) -> Job:
+    """A job over pairs with, in the place of 32 rows of weights, the sums of every choice among each four of them."""
+    rows = job.weights.reshape(8, 4, *job.weights.shape[2:])
+    chosen = (np.arange(16)[:, None] >> np.arange(4)) & 1
+    return dataclasses.replace(job, kind=PAIR_SUMS, weights=np.einsum("sf,gfyxc->gsyxc", chosen, rows))
 
 
 def _whole(path: Path, source_shape: Shape, block: Block, begin: int) -> Iterator[Job]:
@@ -165,7 +181,7 @@ def _collect(path: Path, source_shape: Shape, output_shape: Shape, block: Block,
     weights = np.zeros((*path.weight.shape[2:], block.channels))
     part = path.weight[begin : begin + block.channels, 0].movedim(0, -1).numpy()
     weights[:, :, : part.shape[-1]] = part
-    kernel = weights.shape[:2]
+    kernel = (len(weights), len(weights[0]))
     inside = [
         _inside(0, kernel[axis], size, out, path.stride[axis], path.padding[axis])
         for axis, (size, out) in enumerate(((height, rows), (width, columns)))
@@ -204,11 +220,20 @@ def _without(down: Range, along: Range, inner_down: Range, inner_along: Range) -
 
 
 def _window(
-    path: Path, begin: int, ys: Range, xs: Range, tap: tuple[int, int], offset: tuple[int, int], weights: np.ndarray, kind: int
+    path: Path,
+    begin: int,
+    ys: Range,
+    xs: Range,
+    tap: tuple[int, int],
+    offset: tuple[int, int],
+    weights: np.ndarray,
+    kind: int,
 ) -> Job:
     first = [
         (low * stride + t - pad) * pool + r
-        for low, stride, t, pad, pool, r in zip((ys[0], xs[0]), path.stride, tap, path.padding, path.pool, offset, strict=True)
+        for low, stride, t, pad, pool, r in zip(
+            (ys[0], xs[0]), path.stride, tap, path.padding, path.pool, offset, strict=True
+        )
     ]
     return Job(
         kind=kind,

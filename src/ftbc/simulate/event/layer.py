@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,8 +59,9 @@ class EventLayer:
     element: "int16" (numbers are times ``cell.grid``), "float32" or "float64".
     """
 
-    def __init__(self, cell: Cell, shapes: dict[str, Shape], element: str) -> None:
+    def __init__(self, cell: Cell, shapes: dict[str, Shape], element: str, density: Mapping[str, float]) -> None:
         self.cell = cell
+        self.density = density
         self.element = element
         self.scale = cell.grid if element == "int16" else 1
         channels, self.rows, self.columns = plane(cell.shape)
@@ -80,7 +82,7 @@ class EventLayer:
 
     def _jobs(self, begin: int, shapes: dict[str, Shape]) -> list[Job]:
         found = [
-            jobs_of(path, shapes[path.source], self.cell.shape, self.block, begin)
+            jobs_of(path, shapes[path.source], self.cell.shape, self.block, begin, self.density.get(path.source, 0.0))
             for path in self.cell.paths
             if path.weight is not None
         ]
@@ -103,7 +105,8 @@ class EventLayer:
             row[ACROSS] = job.across * self.block.size
             row[BITS] = job.bits
             row[TAP] = job.step[1] * pixel if not collects else pixel
-        return _Part(table, jobs, weights, self._constant(self.cell.initial, begin), self._constant(self.cell.bias, begin))
+        bias = np.tile(self._constant(self.cell.bias, begin), 64 // self.block.channels)
+        return _Part(table, jobs, weights, self._constant(self.cell.initial, begin), _aligned(bias, self.element))
 
     def _offset(self, row: int, column: int) -> int:
         return ((row + self.top) * self.width + column + self.left) * self.block.size
@@ -122,9 +125,7 @@ class EventLayer:
         """
         out = Packed.empty(images, steps, self.cell.shape)
         pixel = out.words.strides[3]
-        shape = np.array(
-            [self.rows, self.columns, self.width * self.block.size, self._offset(0, 0), pixel], np.int64
-        )
+        shape = np.array([self.rows, self.columns, self.width * self.block.size, self._offset(0, 0), pixel], np.int64)
         currents = None if current is None else self._currents(current, steps, images)
         worth = images * steps * self.rows * self.columns * self.block.channels // _WORTH_A_THREAD
         peak = 0.0
@@ -135,7 +136,7 @@ class EventLayer:
 
             def share(first: int, last: int, part: _Part = part, table=table, sent=sent, peaks=peaks) -> None:  # type: ignore[no-untyped-def]
                 v = _aligned(np.zeros(self.height * self.width * self.block.channels), self.element)
-                seen = _aligned(np.zeros(self.block.channels), self.element)
+                seen = _aligned(np.zeros(64), self.element)
                 self.kernel(table, shape, v, part.start, part.bias, seen, sent, steps, first, last)
                 peaks.append(float(seen.max()))
 
@@ -143,7 +144,9 @@ class EventLayer:
             peak = max(peak, *peaks)
         return out, peak
 
-    def _addressed(self, part: _Part, index: int, sources: dict[str, Packed], currents: np.ndarray | None) -> np.ndarray:
+    def _addressed(
+        self, part: _Part, index: int, sources: dict[str, Packed], currents: np.ndarray | None
+    ) -> np.ndarray:
         """The job table with the addresses of this run."""
         table = part.table.copy()
         for row, job in zip(table, part.jobs, strict=False):
@@ -166,7 +169,7 @@ class EventLayer:
         values = current.view(-1, images, channels, rows, columns).permute(1, 0, 3, 4, 2)
         room = torch.empty((*values.shape[:4], self.blocks * self.block.channels), dtype=getattr(torch, self.element))
         room[..., channels:] = 0
-        room[..., :channels] = torch.round(values * self.scale) if self.element == "int16" else values
+        room[..., :channels] = values * self.scale if self.scale != 1 else values  # whole already: see `Grid`
         return room.numpy()
 
 

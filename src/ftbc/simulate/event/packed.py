@@ -1,8 +1,13 @@
 """Spike trains as bits: one 64-bit word for each image, step, pixel and 64 channels."""
 
+# pyright: reportCallIssue=false
+# The operations of `vector` are called without their first argument, which is the compiler's.
+
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numba
 import numpy as np
@@ -11,6 +16,11 @@ from torch import Tensor
 
 from ftbc.graph.ir import Shape
 from ftbc.simulate.event.paths import plane
+from ftbc.simulate.event.vector import Block, put_spikes, word_at
+from ftbc.threads import over_images
+
+_WORTH_A_THREAD = 1 << 18
+"""Spikes that are worth a thread of their own."""
 
 Words = np.ndarray
 """``[N, T, rows, columns, words]`` of uint64; bit c % 64 of word c // 64 says whether channel c fired."""
@@ -39,11 +49,19 @@ class Packed:
         return packed
 
     def unpack(self, dtype: torch.dtype) -> Tensor:
-        """The spikes as numbers, ``[T * N, ...]``."""
-        images, steps = self.words.shape[:2]
-        spikes = torch.empty((steps, images, *plane(self.shape)), dtype=dtype)
-        _unpack(self.words, spikes.numpy())
-        return spikes.view(steps * images, *self.shape)
+        """The spikes as numbers, ``[T * N, ...]``; in memory the channels of a pixel lie side by side."""
+        images, steps, rows, columns, words = self.words.shape
+        channels = plane(self.shape)[0]
+        block = 16 if channels <= 16 else 32 if channels <= 32 else 64
+        spikes = torch.empty((steps, images, rows, columns, words * block), dtype=dtype)
+        kernel = _unpack(str(dtype).removeprefix("torch."), block)
+
+        def share(first: int, last: int) -> None:
+            kernel(self.words, spikes.numpy(), rows * columns * words, first, last)
+
+        over_images(share, images, spikes.numel() // _WORTH_A_THREAD)
+        found = spikes[..., :channels].flatten(0, 1)
+        return found.permute(0, 3, 1, 2).reshape(steps * images, *self.shape)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -60,13 +78,21 @@ def _pack(values, words):  # type: ignore[no-untyped-def]
                             words[n, t, y, x, c // 64] |= bit
 
 
-@numba.njit(nogil=True, cache=True)
-def _unpack(words, values):  # type: ignore[no-untyped-def]
-    steps, images, channels, rows, columns = values.shape
-    for t in range(steps):
-        for n in range(images):
-            for c in range(channels):
-                shift = np.uint64(c % 64)
-                for y in range(rows):
-                    for x in range(columns):
-                        values[t, n, c, y, x] = (words[n, t, y, x, c // 64] >> shift) & np.uint64(1)
+@cache
+def _unpack(element: str, block: int) -> Callable[..., None]:
+    size = Block(element, block).size
+
+    @numba.njit(nogil=True, cache=True)
+    def unpack(words, spikes, count, first, last):  # type: ignore[no-untyped-def]
+        steps, images = spikes.shape[:2]
+        read, written = np.uint64(words.ctypes.data), np.uint64(spikes.ctypes.data)
+        for n in range(first, last):
+            for t in range(steps):
+                source = read + np.uint64(8 * count * (n * steps + t))
+                target = written + np.uint64(size * count * (t * images + n))
+                for _ in range(count):
+                    put_spikes(element, block, target, word_at(source))
+                    source += np.uint64(8)
+                    target += np.uint64(size)
+
+    return unpack

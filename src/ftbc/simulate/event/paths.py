@@ -56,7 +56,11 @@ class Path:
     def full(self) -> Tensor:
         """The weights with every channel of the source written out."""
         assert self.weight is not None
-        return torch.diag_embed(self.weight[:, 0].movedim(0, -1)).movedim((-2, -1), (0, 1)) if self.depthwise else self.weight
+        return (
+            torch.diag_embed(self.weight[:, 0].movedim(0, -1)).movedim((-2, -1), (0, 1))
+            if self.depthwise
+            else self.weight
+        )
 
     def chosen(self, rows: Tensor) -> Path:
         """With these rows as the channels of the value; a row of -1 is zero."""
@@ -189,7 +193,9 @@ def _pad(module: Pad, value: Reached, before: Shape) -> Reached | None:
     if any(side < 0 for side in sides) or (bool(value.shift.any()) and any(sides)):
         return None
     if any(at_channels):
-        rows = torch.cat([torch.full((at_channels[0],), -1), torch.arange(before[0]), torch.full((at_channels[1],), -1)])
+        rows = torch.cat(
+            [torch.full((at_channels[0],), -1), torch.arange(before[0]), torch.full((at_channels[1],), -1)]
+        )
         shift = torch.zeros(len(rows), dtype=torch.float64)
         value = Reached(tuple(path.chosen(rows) for path in value.paths), shift)
     if not any(spatial):

@@ -104,7 +104,9 @@ def _before(graph: Graph, name: str) -> set[str]:
     while wanted:
         name = wanted.pop()
         found.add(name)
-        wanted += [other for other in graph[name].inputs if other in graph.nodes and isinstance(graph[other].module, Sum)]
+        wanted += [
+            other for other in graph[name].inputs if other in graph.nodes and isinstance(graph[other].module, Sum)
+        ]
     return found
 
 

@@ -69,7 +69,9 @@ class _Code:
         self.is_float = self.block.element != "int16"
 
     def _place(self, address: Any, index: int) -> Any:
-        return self.builder.inttoptr(_shifted(self.builder, address, index * self.lanes * self.bytes), self.kind.as_pointer())
+        return self.builder.inttoptr(
+            _shifted(self.builder, address, index * self.lanes * self.bytes), self.kind.as_pointer()
+        )
 
     def load(self, address: Any, count: int | None = None) -> list[Any]:
         """The vectors that lie at an address; as many as a block has, or ``count``."""
@@ -104,7 +106,9 @@ class _Code:
     def lanes_of(self, word: Any, index: int) -> Any:
         """The bits of a word that belong to vector ``index``, one a lane."""
         part = self.builder.lshr(word, ir.Constant(WORD, index * self.lanes))
-        return self.builder.bitcast(self.builder.trunc(part, ir.IntType(self.lanes)), ir.VectorType(ir.IntType(1), self.lanes))
+        return self.builder.bitcast(
+            self.builder.trunc(part, ir.IntType(self.lanes)), ir.VectorType(ir.IntType(1), self.lanes)
+        )
 
     def bits_of(self, truth: Any, index: int) -> Any:
         """The word in which the lanes of vector ``index`` are bits."""
@@ -154,6 +158,36 @@ def add_rows(
         builder.position_at_end(done)
         for index, place in enumerate(places):
             code.store(sent[index * code.vectors : (index + 1) * code.vectors], place)
+        return _NONE
+
+    return signature, generate
+
+
+@intrinsic(prefer_literal=True)
+def add_sums(
+    _: Any, element: Any, channels: Any, columns: Any, rows: Any, v: Any, v_row: Any, sums: Any, entry: Any, word: Any
+) -> Any:
+    """As `add_rows` for words of 32 bits, from a table: the sums of the weights of each group of four channels.
+
+    sums: address of ``[8 groups][16][rows][columns][block]``; entry: bytes of one sum. No branch depends on the word:
+    with many events that is faster than one event after another, whose number nobody can predict.
+    """
+    signature = types.void(element, channels, columns, rows, v, v_row, sums, entry, word)
+
+    def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
+        v, v_row, sums, entry, word = arguments[4:]
+        code = _Code(builder, element, channels.literal_value * columns.literal_value)
+        places = [v]
+        for _row in range(rows.literal_value - 1):
+            places.append(builder.add(places[-1], v_row))
+        membranes = [value for place in places for value in code.load(place)]
+        for group in range(8):
+            four = builder.and_(builder.lshr(word, ir.Constant(WORD, 4 * group)), ir.Constant(WORD, 15))
+            index = builder.add(four, ir.Constant(WORD, 16 * group))
+            weights = code.load(builder.add(sums, builder.mul(index, entry)), len(membranes))
+            membranes = [code.add(*pair) for pair in zip(membranes, weights, strict=True)]
+        for index, place in enumerate(places):
+            code.store(membranes[index * code.vectors : (index + 1) * code.vectors], place)
         return _NONE
 
     return signature, generate
@@ -227,6 +261,21 @@ def fire(_: Any, element: Any, channels: Any, threshold: Any, v: Any, b: Any, pe
         return word
 
     return types.uint64(element, channels, threshold, v, b, peak), generate
+
+
+@intrinsic(prefer_literal=True)
+def put_spikes(_: Any, element: Any, channels: Any, address: Any, word: Any) -> Any:
+    """Write 1 for each bit of a word that is set and 0 for each that is not, a block of them."""
+
+    def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
+        address, word = arguments[2:]
+        code = _Code(builder, element, channels.literal_value)
+        one, nothing = code.splat(1), code.splat(0)
+        spikes = [builder.select(code.lanes_of(word, index), one, nothing) for index in range(code.vectors)]
+        code.store(spikes, address)
+        return _NONE
+
+    return types.void(element, channels, address, word), generate
 
 
 @intrinsic
