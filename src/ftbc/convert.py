@@ -15,6 +15,7 @@ from ftbc.errors import RecipeError, TraceError
 from ftbc.graph.canonical import Cleaned, canonical
 from ftbc.graph.fold import fold
 from ftbc.graph.ir import Graph
+from ftbc.graph.layout import channels_last
 from ftbc.graph.ops import MaxPool
 from ftbc.graph.plain import plain_copy
 from ftbc.graph.pool import POLICIES
@@ -64,7 +65,7 @@ def convert(
     require_activation(cleaned)
     fold(cleaned.graph)
     _require_same(model, cleaned, images[:_BATCH])
-    ann = _apply_pool(cleaned.graph, method, images[:_BATCH])
+    ann = channels_last(_apply_pool(cleaned.graph, method, images[:_BATCH]))
 
     activations = gather(ann, images.split(_BATCH), method.threshold.grain)
     dtype = images.dtype

@@ -21,7 +21,7 @@ def correct_by_rerunning(method: FTBC, calibration: Calibration, x: Tensor) -> N
             if node.module is not neuron:
                 return node.module(current)
             # The layer under correction: fire as usual and remember the charge, to fire again with the new bias.
-            charge = neuron.charge(current)
+            charge = (neuron.spread(neuron.initial) if neuron.v is None else neuron.v) + current
             spikes, _ = fire(charge + neuron.spread(neuron.bias[neuron.t]), neuron.spread(neuron.threshold))
             corrected[:] = [(charge, spikes)]
             return spikes

@@ -52,7 +52,8 @@ def test_one_pass_equals_rerunning_the_network_for_each_layer_and_step(name: str
             correct_by_rerunning(method, rerun, batch)
     for site, bias in _biases(one_pass).items():
         assert bias.abs().max() > 0, f"{site} was never corrected"
-        assert torch.equal(bias, _biases(rerun)[site]), site
+        # Spikes are counted here and averaged there: the last bit of a mean may differ, no spike does.
+        torch.testing.assert_close(bias, _biases(rerun)[site], rtol=1e-13, atol=1e-15, msg=site)
 
 
 def test_every_activation_gets_a_bias_row_per_step_and_channel() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ftbc.neuron import fused
-from ftbc.neuron.functional import integrate_and_fire
+from ftbc.neuron.functional import integrate_and_fire, spike_counts
 
 pytest.importorskip("numba")
 
@@ -34,6 +34,27 @@ def test_equal_to_the_last_bit(dtype, shape, constant, per_theta, per_bias) -> N
     assert torch.equal(fused_spikes, spikes)
     assert torch.equal(fused_left, left)
     assert torch.equal(v, before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("channels", "side"), [(1, 3), (5, 7), (16, 32), (64, 9), (3000, 2)])
+@pytest.mark.parametrize("constant", [True, False])
+def test_channels_last_is_equal_to_the_last_bit_and_stays_so(dtype, channels, side, constant) -> None:
+    generator = torch.Generator().manual_seed(0)
+    shape = (4, 3, channels, side, side)
+    x = torch.randn(12, *shape[2:], generator=generator, dtype=dtype).contiguous(memory_format=torch.channels_last)
+    x = x[:3].expand(shape) if constant else x.unflatten(0, (4, 3))
+    theta = torch.rand(channels, generator=generator, dtype=dtype) + 0.3
+    b = torch.randn(4, channels, generator=generator, dtype=dtype) * 0.2
+    v = torch.rand(shape[1:], generator=generator, dtype=dtype)
+    spikes, left = integrate_and_fire(x, theta.view(-1, 1, 1), v, b.view(4, 1, -1, 1, 1))
+    fused_spikes, fused_left = fused.integrate_and_fire(x, theta, v, b)
+    assert spikes.any() and torch.equal(fused_spikes, spikes) and torch.equal(fused_left, left)
+    assert fused_left.is_contiguous(memory_format=torch.channels_last)
+    counts = spike_counts(x[0], theta.view(-1, 1, 1), v, b[0].view(-1, 1, 1))
+    assert torch.equal(fused.spike_counts(x[0], theta, v, b[0]), counts)
+    assert torch.equal(fused.spike_counts(x[0].contiguous(), theta, v, b[0]), counts)
+    assert torch.equal(counts, (spikes[0] != 0).sum((0, 2, 3)))
 
 
 def test_channels_last_and_sliced_currents() -> None:

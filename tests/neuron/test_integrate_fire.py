@@ -110,13 +110,30 @@ def test_steps_do_not_change_what_they_are_given_or_gave() -> None:
     assert neuron.initial.tolist() == [0.5, 0.5]
 
 
-def test_charge_looks_without_touching() -> None:
-    neuron = IntegrateFire(3, 1).set(torch.ones(1), torch.full((1,), 0.25))
-    x = torch.tensor([[0.5]])
-    assert neuron.charge(x).item() == 0.75
-    assert neuron.v is None and neuron.t == 0
-    neuron(x)
-    assert neuron.charge(x).item() == 1.25
+@pytest.mark.parametrize("grain", ["layer", "channel", "neuron"])
+@pytest.mark.parametrize("bias_grain", ["layer", "channel", "neuron"])
+def test_mean_output_is_the_mean_of_the_next_spikes_and_changes_nothing(grain: str, bias_grain: str) -> None:
+    shape = (4, 3, 2)
+    threshold, initial, _ = constants(grain, shape, 3)
+    bias = {"layer": (3, 1), "channel": (3, 4), "neuron": (3, *shape)}[bias_grain]
+    neuron = IntegrateFire(3, 3).set(
+        threshold, initial, torch.linspace(-0.2, 0.3, torch.Size(bias).numel()).view(bias).double()
+    )
+    for layout in (torch.contiguous_format, torch.channels_last):
+        neuron.reset()
+        for t in range(3):
+            x = torch.rand(5, *shape, dtype=torch.float64).contiguous(memory_format=layout)
+            before = None if neuron.v is None else neuron.v.clone()
+            mean = neuron.mean_output(x)
+            assert neuron.t == t and (neuron.v is None if before is None else torch.equal(neuron.v, before))
+            spikes = neuron(x)
+            expected = {
+                "layer": spikes.mean().reshape(1),
+                "channel": spikes.mean((0, 2, 3)),
+                "neuron": spikes.mean(0),
+            }[bias_grain]
+            assert spikes.any()
+            torch.testing.assert_close(mean, expected, rtol=1e-12, atol=0)
 
 
 def test_state_is_no_part_of_what_is_saved() -> None:

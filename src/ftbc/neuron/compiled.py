@@ -1,17 +1,18 @@
-"""The loop of `fused`, in a module of its own: importing it needs numba, and numba keeps what it compiled beside it."""
+"""The loops of `fused`, in a module of their own: importing it needs numba, which keeps what it compiled beside it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numba
+import numpy as np
 
 
 # No fastmath: sums must round as torch rounds them. No prange: numba's threads and torch's are one OpenMP pool, and
 # each call would change the number of threads that the other works with; `fused` shares out the images instead.
 @numba.njit(nogil=True, cache=True)
 def integrate_and_fire(x: Any, theta: Any, v: Any, b: Any, spikes: Any, first: int, last: int) -> None:
-    """Images ``first`` to ``last`` of a layer; v and spikes are written.
+    """Images ``first`` to ``last`` of a layer whose pixels lie side by side; v and spikes are written.
 
     x: ``[1 or T, N, C, P]``; theta: ``[C]``; v: ``[N, C, P]``; b: ``[T, C]``; spikes: ``[T, N, C, P]``.
     """
@@ -29,3 +30,70 @@ def integrate_and_fire(x: Any, theta: Any, v: Any, b: Any, spikes: Any, first: i
                     s = threshold if u >= threshold else nothing
                     sent[p] = s
                     membrane[p] = u - s
+
+
+_AT_ONCE = 2048
+"""Neurons whose membranes and constants stay in the innermost cache over all steps."""
+
+
+@numba.njit(nogil=True, cache=True)
+def integrate_and_fire_channels_last(x: Any, theta: Any, v: Any, b: Any, spikes: Any, first: int, last: int) -> None:
+    """As `integrate_and_fire` where the channels of a pixel lie side by side.
+
+    x: ``[1 or T, N, P * C]``; theta: ``[C]``; v: ``[N, P * C]``; b: ``[T, C]``; spikes: ``[T, N, P * C]``.
+    """
+    steps, _, neurons = spikes.shape
+    channels = len(theta)
+    chunk = max(1, _AT_ONCE // channels) * channels
+    # Constants repeated to the length of a chunk make one long loop of many short ones, which can be vectorised.
+    thresholds, biases = np.empty(chunk, theta.dtype), np.empty((steps, chunk), theta.dtype)
+    for begin in range(0, chunk, channels):
+        thresholds[begin : begin + channels] = theta
+        for t in range(steps):
+            biases[t, begin : begin + channels] = b[t]
+    nothing = theta[0] * 0
+    for n in range(first, last):
+        for begin in range(0, neurons, chunk):
+            end = min(begin + chunk, neurons)
+            membrane = v[n, begin:end]
+            for t in range(steps):
+                current, sent, bias = x[min(t, len(x) - 1), n, begin:end], spikes[t, n, begin:end], biases[t]
+                for p in range(end - begin):
+                    u = membrane[p] + current[p]
+                    u = u + bias[p]
+                    s = thresholds[p] if u >= thresholds[p] else nothing
+                    sent[p] = s
+                    membrane[p] = u - s
+
+
+@numba.njit(nogil=True, cache=True)
+def spike_counts(x: Any, theta: Any, v: Any, b: Any, counts: Any, first: int, last: int) -> None:
+    """Add to ``counts`` ``[C]`` the spikes of one step; x, v: ``[N, C, P]``, theta, b: ``[C]``."""
+    _, channels, positions = x.shape
+    for n in range(first, last):
+        for c in range(channels):
+            threshold, bias, current, membrane = theta[c], b[c], x[n, c], v[n, c]
+            fired = 0
+            for p in range(positions):
+                fired += membrane[p] + current[p] + bias >= threshold
+            counts[c] += fired
+
+
+@numba.njit(nogil=True, cache=True)
+def spike_counts_channels_last(x: Any, theta: Any, v: Any, b: Any, counts: Any, first: int, last: int) -> None:
+    """As `spike_counts` where the channels of a pixel lie side by side; x, v: ``[N, P * C]``."""
+    channels, neurons = len(theta), x.shape[1]
+    chunk = max(1, _AT_ONCE // channels) * channels
+    thresholds, biases = np.empty(chunk, theta.dtype), np.empty(chunk, theta.dtype)
+    fired = np.zeros(chunk, np.int32)
+    for begin in range(0, chunk, channels):
+        thresholds[begin : begin + channels] = theta
+        biases[begin : begin + channels] = b
+    for n in range(first, last):
+        for begin in range(0, neurons, chunk):
+            end = min(begin + chunk, neurons)
+            membrane, current = v[n, begin:end], x[n, begin:end]
+            for p in range(end - begin):
+                fired[p] += membrane[p] + current[p] + biases[p] >= thresholds[p]
+    for p in range(chunk):
+        counts[p % channels] += fired[p]

@@ -38,3 +38,18 @@ def integrate_and_fire(x: Tensor, theta: Tensor, v: Tensor, b: Tensor) -> tuple[
         torch.mul(v >= theta, theta, out=spikes[t])
         v -= spikes[t]
     return spikes, v
+
+
+def spike_counts(x: Tensor, theta: Tensor, v: Tensor, b: Tensor) -> Tensor:
+    """How many spikes a step brings, ``[C]``: x, v ``[N, C, ...]``; theta and b broadcastable to one item."""
+    fired = v + x + b >= theta
+    return fired.sum([d for d in range(fired.ndim) if d != 1])
+
+
+def mean_over(values: Tensor, like: Tensor) -> Tensor:
+    """Mean over the batch and over all that shares an entry of ``like`` (``[1]``, ``[C]`` or ``[C, H, W]``)."""
+    if like.ndim == values.ndim - 1 and like.shape == values.shape[1:]:
+        return values.mean(0)
+    if like.numel() == 1:
+        return values.mean().reshape(1)
+    return values.mean([d for d in range(values.ndim) if d != 1])

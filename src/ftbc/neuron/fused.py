@@ -6,7 +6,7 @@ The plain form reads and writes each membrane five times a step. Without numba e
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,37 +20,65 @@ _WORTH_A_THREAD = 1 << 18
 def usable(x: Tensor, theta: Tensor, b: Tensor) -> bool:
     """Whether the compiled form can take these: on the CPU, with constants per layer or channel."""
     simple = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and theta.ndim == 1 and b.ndim == 2
-    return simple and not x.requires_grad and _kernel() is not None
+    return simple and not x.requires_grad and _kernels() is not None
 
 
 def integrate_and_fire(x: Tensor, theta: Tensor, v: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Spikes ``[T, N, C, ...]`` and the membrane that is left.
+    """Spikes ``[T, N, C, ...]`` and the membrane that is left, in the memory format of the currents.
 
     x: currents ``[T, N, C, ...]``; theta: ``[1]`` or ``[C]``; v: the membrane before, ``[N, C, ...]``; b: ``[T, 1]``
     or ``[T, C]``.
     """
-    kernel = _kernel()
-    assert kernel is not None
+    kernels = _kernels()
+    assert kernels is not None
     steps, images, channels = x.shape[:3]
     rows = x[:1] if x.stride(0) == 0 else x  # a constant current is an expanded view: read it once
+    channels_last = x.ndim == 5 and rows.flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
+    if channels_last:
+        kernel = kernels.integrate_and_fire_channels_last
+        rows, v = rows.movedim(2, -1), v.movedim(1, -1)
+    else:
+        kernel = kernels.integrate_and_fire
     v = v.contiguous().clone()
-    spikes = torch.empty(x.shape, dtype=x.dtype)
-    currents = rows.reshape(len(rows), images, channels, -1).numpy()
-    membranes = v.view(images, channels, -1).numpy()
-    sent = spikes.view(steps, images, channels, -1).numpy()
+    spikes = torch.empty((steps, *v.shape), dtype=x.dtype)
+    inner = (-1,) if channels_last else (channels, -1)
+    currents = rows.reshape(len(rows), images, *inner).numpy()
+    membranes, sent = v.view(images, *inner).numpy(), spikes.view(steps, images, *inner).numpy()
     thresholds, biases = theta.expand(channels).contiguous().numpy(), b.expand(steps, channels).contiguous().numpy()
 
     def share(first: int, last: int) -> None:
         kernel(currents, thresholds, membranes, biases, sent, first, last)
 
     over_images(share, images, spikes.numel() // _WORTH_A_THREAD)
-    return spikes, v
+    return (spikes.movedim(-1, 2), v.movedim(-1, 1)) if channels_last else (spikes, v)
+
+
+def spike_counts(x: Tensor, theta: Tensor, v: Tensor, b: Tensor) -> Tensor:
+    """How many spikes a step brings, ``[C]``: x, v ``[N, C, ...]``; theta, b: ``[1]`` or ``[C]``."""
+    images, channels = x.shape[:2]
+    channels_last = x.ndim == 4 and x.is_contiguous(memory_format=torch.channels_last)
+    if channels_last:
+        kernel, inner = _kernels().spike_counts_channels_last, (-1,)
+        x, v = x.movedim(1, -1), v.movedim(1, -1)
+    else:
+        kernel, inner = _kernels().spike_counts, (channels, -1)
+    currents, membranes = x.reshape(images, *inner).numpy(), v.reshape(images, *inner).numpy()
+    thresholds, biases = theta.expand(channels).contiguous().numpy(), b.expand(channels).contiguous().numpy()
+    counts: list[Tensor] = []
+
+    def share(first: int, last: int) -> None:
+        own = torch.zeros(channels, dtype=torch.int64)
+        kernel(currents, thresholds, membranes, biases, own.numpy(), first, last)
+        counts.append(own)
+
+    over_images(share, images, x.numel() // _WORTH_A_THREAD)
+    return torch.stack(counts).sum(0)
 
 
 @functools.cache
-def _kernel() -> Callable[..., None] | None:
+def _kernels() -> Any:
     try:
         from ftbc.neuron import compiled
     except (ImportError, RuntimeError):  # not installed, or no folder in which it could keep what it compiles
         return None
-    return compiled.integrate_and_fire
+    return compiled

@@ -8,7 +8,7 @@ from torch import Tensor
 from ftbc.errors import InputError
 from ftbc.graph.spec import register
 from ftbc.neuron import fused
-from ftbc.neuron.functional import integrate_and_fire
+from ftbc.neuron.functional import integrate_and_fire, mean_over, spike_counts
 from ftbc.neuron.temporal import Temporal
 
 
@@ -57,17 +57,29 @@ class IntegrateFire(Temporal):
     def select(self, images: Tensor) -> None:
         self.v = None if self.v is None else self.v[images]
 
-    def charge(self, x: Tensor) -> Tensor:
-        """The membrane after this step's current and before its bias; the state is not changed."""
-        v = self.spread(self.initial) if self.v is None else self.v
-        return v + x
+    def mean_output(self, x: Tensor) -> Tensor:
+        """The mean of the spikes that this step's current would bring, shaped as a row of the bias; nothing changes."""
+        b, theta = self.bias[self.t], self.threshold
+        v = self._membrane(x)
+        if theta.ndim > 1 or b.ndim > 1:
+            fired = v + x + self.spread(b) >= self.spread(theta)
+            return mean_over(self.spread(theta) * fired, b)
+        if fused.usable(x.unsqueeze(0), theta, b.unsqueeze(0)):
+            counts = fused.spike_counts(x, theta, v, b)
+        else:
+            counts = spike_counts(x, self.spread(theta), v, self.spread(b))
+        means = theta * (counts.double() / (x.numel() // len(counts))).to(x.dtype)
+        return means.mean().reshape(1) if b.numel() == 1 else means
+
+    def _membrane(self, x: Tensor) -> Tensor:
+        return self.spread(self.initial).expand_as(x) if self.v is None else self.v
 
     def forward(self, x: Tensor) -> Tensor:
         return self.run(x.unsqueeze(0))[0]
 
     def run(self, x: Tensor) -> Tensor:
         self._require(len(x))
-        v = self.spread(self.initial).expand_as(x[0]) if self.v is None else self.v
+        v = self._membrane(x[0])
         rows = self.bias[self.t : self.t + len(x)]
         if fused.usable(x, self.threshold, rows):
             s, self.v = fused.integrate_and_fire(x, self.threshold, v, rows)
