@@ -65,10 +65,10 @@ def test_portions_of_images_and_time_do_not_change_the_result(budget: int, chunk
     snn = ftbc.convert(residual(), x, 5, RECIPE)
     assert portion(snn.graph, 5, budget)[1] == chunk
     wanted = torch.stack(list(stepwise(snn.graph, x, 5)))
-    assert torch.allclose(layerwise(snn.graph, x, 5, budget=budget), wanted, atol=1e-13)
+    assert torch.allclose(layerwise(snn.graph, x, 5, room=budget), wanted, atol=1e-13)
     changing = x * torch.linspace(0, 1, 5, dtype=x.dtype).view(-1, 1, 1, 1, 1)
     wanted = torch.stack(list(stepwise(snn.graph, changing, 5, time_first=True)))
-    assert torch.allclose(layerwise(snn.graph, changing, 5, time_first=True, budget=budget), wanted, atol=1e-13)
+    assert torch.allclose(layerwise(snn.graph, changing, 5, time_first=True, room=budget), wanted, atol=1e-13)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -76,8 +76,8 @@ def test_time_in_chunks_gives_the_same_spikes(name: str) -> None:
     torch.manual_seed(0)
     x = _images(10)
     snn = ftbc.convert(NETWORKS[name](), x, 5, RECIPE)
-    one_image_one_step = layerwise(snn.graph, x, 5, budget=1)
-    assert torch.allclose(one_image_one_step, layerwise(snn.graph, x, 5, budget=1 << 30), atol=1e-13)
+    one_image_one_step = layerwise(snn.graph, x, 5, room=1)
+    assert torch.allclose(one_image_one_step, layerwise(snn.graph, x, 5, room=1 << 30), atol=1e-13)
 
 
 def test_copies_and_state_dict_carry_everything_learnt() -> None:

@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     from ftbc.simulate.event.engine import EventEngine
 
 
+ENGINES = ("layerwise", "stepwise", "event")
+
+
+def require_engine(name: str) -> None:
+    """Refuse a name that is no engine's."""
+    if name not in ENGINES:
+        raise InputError(f"there is no engine {name!r}: choose one of {', '.join(ENGINES)}")
+
+
 @dataclass(frozen=True)
 class Layer:
     """A row of `SpikingNetwork.layers`: one spiking layer.
@@ -99,6 +108,7 @@ class SpikingNetwork(nn.Module):
         head: apply the softmax, sigmoid ... that the network may end with. A network that is being stepped is put to
         rest.
         """
+        require_engine(engine)
         self.reset()
         self._check(x, time_first)
         steps = len(x) if time_first else self.steps
@@ -106,10 +116,8 @@ class SpikingNetwork(nn.Module):
             outputs = _collect(stepwise(self.graph, x, steps, time_first), steps)
         elif engine == "layerwise":
             outputs = layerwise(self.graph, x, steps, time_first, observe)
-        elif engine == "event":
-            outputs = self._event_engine(time_first).run(x, steps, time_first)
         else:
-            raise InputError(f"there is no engine {engine!r}: choose 'layerwise', 'stepwise' or 'event'")
+            outputs = self._event_engine(time_first).run(x, steps, time_first)
         mean = _running_mean(outputs)
         return self.read_out(mean) if head else mean
 

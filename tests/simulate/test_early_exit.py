@@ -171,9 +171,9 @@ def test_portions_of_images_do_not_change_the_result(together: int) -> None:
     largest = 4 * 6 * 8 * 8
     outputs = snn(x)
     level = middle_level(outputs)
-    seen = sizes_of(snn, lambda: run_until(ftbc.Confidence(level), snn.graph, x, STEPS, budget=together * largest))
+    seen = sizes_of(snn, lambda: run_until(ftbc.Confidence(level), snn.graph, x, STEPS, room=together * largest))
     assert max(seen) == min(together, IMAGES)
-    means, steps = run_until(ftbc.Confidence(level), snn.graph, x, STEPS, budget=together * largest)
+    means, steps = run_until(ftbc.Confidence(level), snn.graph, x, STEPS, room=together * largest)
     assert steps.tolist() == naive_steps(outputs, level, 1)
     assert torch.equal(means, at_exit(outputs, steps.tolist()))
 

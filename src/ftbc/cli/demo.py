@@ -12,6 +12,7 @@ from ftbc.atomic import make_folder, require_writable
 from ftbc.cli.options import Json, Seed, write_json
 from ftbc.cli.progress import progress_bar
 from ftbc.report.plot import accuracy_curves
+from ftbc.simulate.event import available
 
 STEPS = (1, 2, 4, 8, 16, 32)
 NETWORK = "resnet20-cifar10"
@@ -38,6 +39,7 @@ def demo(
     methods = {"without FTBC": ftbc.recipe("mean-square"), "with FTBC": quick}
     curves: dict[str, list[float]] = {label: [] for label in methods}
     reference = None
+    engine = "event" if available() else "layerwise"
 
     typer.echo(f"{NETWORK}: {len(calibration)} unlabelled images to calibrate on, {len(test)} test images\n")
     typer.echo("".join([f"{'T':>4}", *(f"{label:>15}" for label in methods), f"{'ANN':>10}"]))
@@ -45,7 +47,8 @@ def demo(
         with progress_bar() as progress:
             for label, method in methods.items():
                 snn = ftbc.convert(ann, calibration, steps, method, seed=seed, progress=progress)
-                result = ftbc.evaluate(snn, test, ann if reference is None else None, progress=progress)
+                known = ann if reference is None else None
+                result = ftbc.evaluate(snn, test, known, engine=engine, counted_images=1, progress=progress)
                 reference = result.reference_accuracy if reference is None else reference
                 curves[label].append(result.accuracy[-1])
         typer.echo("".join([f"{steps:4}", *(f"{c[-1]:14.1f}%" for c in curves.values()), f"{reference:9.1f}%"]))

@@ -16,7 +16,7 @@ from torch import Tensor
 from ftbc.errors import InputError, RecipeError
 from ftbc.graph.ir import Graph
 from ftbc.settings import Settings
-from ftbc.simulate.layerwise import BUDGET, portion
+from ftbc.simulate.layerwise import portion
 from ftbc.simulate.stepwise import Stepper
 
 Rule = Callable[[Tensor, int], Tensor]
@@ -67,9 +67,9 @@ def steps_until(decided: Rule, means: Tensor) -> Tensor:
     return stops.byte().argmax(0) + 1  # the first of the largest
 
 
-def run_until(decided: Rule, graph: Graph, x: Tensor, steps: int, budget: int = BUDGET) -> tuple[Tensor, Tensor]:
+def run_until(decided: Rule, graph: Graph, x: Tensor, steps: int, room: int | None = None) -> tuple[Tensor, Tensor]:
     """The mean output with which each image leaves, ``[N, ...]``, and how many steps it took, ``[N]``; from rest."""
-    images, _ = portion(graph, 1, budget)
+    images, _ = portion(graph, 1, room)
     means, taken = zip(*[_run_together(decided, graph, part, steps) for part in x.split(images)], strict=True)
     return torch.cat(means), torch.cat(taken)
 

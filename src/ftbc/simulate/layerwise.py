@@ -13,13 +13,11 @@ from torch import Tensor
 
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.neuron.temporal import Temporal
+from ftbc.simulate.cache import budget
 from ftbc.simulate.schedule import rest, varying
 
 Observer = Callable[[Node, list[Tensor], Tensor, int], None]
 """Sees a node, its inputs and its output, each ``[steps, N, ...]``, and the number of the first of these steps."""
-
-BUDGET = 4 << 20
-"""Bytes of the largest layer over images and steps taken at once: what its reader still finds in the cache."""
 
 
 def layerwise(
@@ -28,22 +26,24 @@ def layerwise(
     steps: int,
     time_first: bool = False,
     observe: Observer | None = None,
-    budget: int = BUDGET,
+    room: int | None = None,
 ) -> Tensor:
     """The output at each step, ``[T, N, ...]``, from rest.
 
-    x: ``[N, ...]``, presented at each step, or ``[T, N, ...]`` with ``time_first``.
+    x: ``[N, ...]``, presented at each step, or ``[T, N, ...]`` with ``time_first``. room: bytes that the largest layer
+    may take over the images and steps taken at once; by default what the cache holds.
     """
-    images, chunk = portion(graph, steps, budget)
+    images, chunk = portion(graph, steps, room)
     parts = x.split(images, dim=1 if time_first else 0)
     return torch.cat([_in_chunks(graph, part, steps, chunk, time_first, observe) for part in parts], 1)
 
 
-def portion(graph: Graph, steps: int, budget: int = BUDGET) -> tuple[int, int]:
-    """How many images and how many steps to take at once, so that the largest layer fits into ``budget`` bytes."""
+def portion(graph: Graph, steps: int, room: int | None = None) -> tuple[int, int]:
+    """How many images and how many steps to take at once, so that the largest layer fits into ``room`` bytes."""
     largest = 4 * max(torch.Size(node.shape).numel() for node in graph)
-    chunk = max(1, min(steps, budget // largest))
-    return max(1, budget // (largest * chunk)), chunk
+    room = budget() if room is None else room
+    chunk = max(1, min(steps, room // largest))
+    return max(1, room // (largest * chunk)), chunk
 
 
 def _in_chunks(graph: Graph, x: Tensor, steps: int, chunk: int, time_first: bool, observe: Observer | None) -> Tensor:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,11 @@ from ftbc.graph.ir import Graph
 
 if TYPE_CHECKING:
     from ftbc.simulate.event.engine import EventEngine
+
+
+def available() -> bool:
+    """Whether the packages of the extra ``fast`` are here."""
+    return importlib.util.find_spec("numba") is not None
 
 
 def event_engine(graph: Graph, density: Mapping[str, float], input_varies: bool = False) -> EventEngine:
