@@ -232,3 +232,24 @@ def test_data_sample(ftbc_command: Command, folder: Path) -> None:
     assert outcome.status == 0 and "written to sample.npz" in outcome.out
     assert len(ftbc.data.read_npz(folder / "sample.npz", "calibration_")) == 512
     assert json.loads((folder / "sample.json").read_text())["place"] == "sample.npz"
+
+
+def test_rounded_networks_are_converted_saved_and_measured(ftbc_command: Command, folder: Path) -> None:
+    pytest.importorskip("numba")
+    network = ("nets.py:good", *QUICK, "--rounded", "--steps", "2")
+    converted = ftbc_command("convert", *network, "--to", "whole.snn")
+    assert converted.status == 0 and "int16" in converted.out
+    snn = ftbc.load(folder / "whole.snn")
+    assert {row.events for row in snn.layers()} == {"dense", "int16"}
+    assert ftbc_command("evaluate", *network, "--engine", "event", "--json", "r.json").status == 0
+    (row,) = json.loads((folder / "r.json").read_text())["results"]
+    assert row["rounded"] is True and row["engine"] == "event"
+    assert row["accuracy"] == ftbc.evaluate(snn, ftbc.data.read(folder / "squares", "test")).accuracy
+
+
+def test_engines_and_rounding_that_make_no_sense(ftbc_command: Command, folder: Path) -> None:
+    unknown = ftbc_command("evaluate", "nets.py:good", *QUICK, "--engine", "evnt")
+    assert unknown.status == 2 and "layerwise, stepwise, event" in unknown.err
+    ftbc_command("convert", "nets.py:good", *QUICK, "--steps", "1", "--to", "a.snn")
+    saved = ftbc_command("evaluate", "nets.py:good", *QUICK, "--snn", "a.snn", "--rounded")
+    assert saved.status == 2 and "--rounded belongs to the conversion" in saved.err

@@ -19,12 +19,14 @@ from ftbc.cli.options import (
     Model,
     Normalisation,
     RecipeName,
+    Rounded,
     Seed,
     Steps,
     Weights,
     find_calibration,
     find_model,
     find_recipe,
+    rounded,
     write_json,
 )
 from ftbc.cli.progress import progress_bar
@@ -41,6 +43,7 @@ def convert(
     images: Images_ = 256,
     steps: Steps = 8,
     recipe: RecipeName = "ftbc",
+    whole: Rounded = False,
     seed: Seed = 0,
     json: Json = None,
 ) -> None:
@@ -54,10 +57,13 @@ def convert(
     chosen = find_calibration(data, calibration, normalise, images, seed)
     with progress_bar() as progress:
         snn = ftbc.convert(network, chosen, steps, method, seed=seed, progress=progress)
+    snn = rounded(snn, chosen) if whole else snn
     snn.save(to)
-    typer.echo(f"{'layer':24} {'shape':>14} {'threshold':>10} {'rate':>7} {'error':>7}")
+    typer.echo(f"{'layer':24} {'shape':>14} {'threshold':>10} {'rate':>7} {'error':>7}  events")
     for row in snn.layers():
         shape = "x".join(map(str, row.shape))
-        typer.echo(f"{row.name:24} {shape:>14} {row.threshold:10.4g} {row.firing_rate:7.3f} {row.error:7.3f}")
+        typer.echo(
+            f"{row.name:24} {shape:>14} {row.threshold:10.4g} {row.firing_rate:7.3f} {row.error:7.3f}  {row.events}"
+        )
     typer.echo(f"\n{len(snn.layers())} spiking layers, T = {steps}, recipe {method.name}: written to {to}")
     write_json(json, {"steps": steps, "recipe": method.to_dict(), "layers": [asdict(row) for row in snn.layers()]})

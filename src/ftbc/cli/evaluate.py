@@ -20,6 +20,7 @@ from ftbc.cli.options import (
     Json,
     Model,
     Normalisation,
+    Rounded,
     Seed,
     TestImages,
     Weights,
@@ -27,10 +28,12 @@ from ftbc.cli.options import (
     find_model,
     find_recipe,
     find_test,
+    rounded,
     write_json,
 )
 from ftbc.cli.progress import progress_bar
 from ftbc.errors import InputError, RecipeError
+from ftbc.network import require_engine
 from ftbc.report.table import accuracy_table
 
 
@@ -48,6 +51,7 @@ def evaluate(
     recipe: Annotated[str, typer.Option(help="Methods by name, several with commas, or .toml files")] = "ftbc",
     stop: Annotated[float | None, typer.Option(help="Also show what stopping at this confidence does: 0.99")] = None,
     engine: Engine = "layerwise",
+    whole: Rounded = False,
     layers: Annotated[bool, typer.Option(help="Also show the firing rate of each layer")] = False,
     seed: Seed = 0,
     json: Json = None,
@@ -57,6 +61,9 @@ def evaluate(
     Example: `ftbc evaluate resnet20-cifar10 --recipe mean-square,ftbc --steps 1,2,4,8`
     """
     require_writable(json)
+    require_engine(engine)
+    if snn is not None and whole:
+        raise InputError("--rounded belongs to the conversion: use ftbc convert --rounded, then measure its file")
     methods, times, rule = [find_recipe(name) for name in recipe.split(",")], _numbers(steps), _rule(stop)
     network = find_model(model, weights, classes)
     test = find_test(data, normalise, test_images, seed)
@@ -69,6 +76,7 @@ def evaluate(
         with progress_bar() as progress:
             begun = time.perf_counter()
             spiking = saved or ftbc.convert(network, chosen, t, method, seed=seed, progress=progress)  # type: ignore
+            spiking = rounded(spiking, chosen) if whole and chosen is not None else spiking
             seconds = time.perf_counter() - begun
             result = ftbc.evaluate(spiking, test, reference=network, stop=rule, engine=engine, progress=progress)
         origin = f"from {snn}" if chosen is None else f"{len(chosen)} calibration images, seed {seed}"
@@ -80,6 +88,8 @@ def evaluate(
             {
                 "recipe": spiking.recipe.to_dict(),
                 "steps": spiking.steps,
+                "rounded": whole,
+                "engine": engine,
                 "seed": seed,
                 "calibration_images": None if chosen is None else len(chosen),
                 "conversion_seconds": None if chosen is None else seconds,

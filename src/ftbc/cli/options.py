@@ -16,6 +16,7 @@ from ftbc import data, zoo
 from ftbc.atomic import replacing
 from ftbc.data import Images
 from ftbc.errors import FileError, InputError, ModelError, first_line
+from ftbc.network import SpikingNetwork
 from ftbc.recipe import Recipe, read_recipe, recipe
 
 USUAL_DATA = "cifar10-sample"
@@ -37,6 +38,9 @@ TestImages = Annotated[int | None, typer.Option(min=1, help="Measure on so many 
 Steps = Annotated[int, typer.Option(min=1, help="Time steps T")]
 RecipeName = Annotated[str, typer.Option("--recipe", help="A method by name (see: ftbc methods), or a .toml file")]
 Engine = Annotated[str, typer.Option(help="How to run the spiking network: layerwise, stepwise, or event (fastest)")]
+Rounded = Annotated[
+    bool, typer.Option("--rounded", help="Round to whole numbers of 16 bits, in which events run fastest")
+]
 Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Which calibration images, and in which order")]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the result to this file")]
 
@@ -90,6 +94,11 @@ def find_example(source: str | None, normalise: str | None, seed: int) -> Images
 def find_recipe(name: str) -> Recipe:
     """A recipe by name or from a TOML file."""
     return read_recipe(name) if name.endswith(".toml") else recipe(name)
+
+
+def rounded(snn: SpikingNetwork, images: Images) -> SpikingNetwork:
+    """The network in whole numbers, whose scales come from a few of the calibration images."""
+    return snn.rounded(images.take(min(64, len(images))).tensor())
 
 
 def write_json(path: Path | None, content: Any) -> None:
