@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -89,7 +90,7 @@ class EventLayer:
         return [job for jobs in found for job in jobs]
 
     def _part(self, jobs: list[Job], begin: int, shapes: dict[str, Shape]) -> _Part:
-        weights = [_aligned(np.asarray(job.weights) * self.scale, self.element) for job in jobs]
+        weights = self._shared([job.weights for job in jobs])
         table = np.zeros((len(jobs) + self.cell.has_current, 14), np.int64)
         for row, job, numbers in zip(table, jobs, weights, strict=False):
             channels, _, width = plane(shapes[job.source])
@@ -107,6 +108,17 @@ class EventLayer:
             row[TAP] = job.step[1] * pixel if not collects else pixel
         bias = np.tile(self._constant(self.cell.bias, begin), 64 // self.block.channels)
         return _Part(table, jobs, weights, self._constant(self.cell.initial, begin), _aligned(bias, self.element))
+
+    def _shared(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        """Weights in the numbers of the layer; equal ones once, for all pixels that a pool averages."""
+        known: dict[bytes, np.ndarray] = {}
+        found = []
+        for array in arrays:
+            key = hashlib.sha256(array.tobytes()).digest()
+            if key not in known:
+                known[key] = _aligned(array * self.scale, self.element)
+            found.append(known[key])
+        return found
 
     def _offset(self, row: int, column: int) -> int:
         return ((row + self.top) * self.width + column + self.left) * self.block.size
