@@ -133,7 +133,7 @@ def _fire(element, channels, threshold, width, membrane, bias, peak, sent, out_p
 
 
 @cache
-def layer_kernel(element: str, channels: int, threshold: int) -> Callable[..., None]:
+def layer_kernel(element: str, channels: int) -> Callable[..., None]:
     """The loop for layers whose channels come in blocks of ``channels``; compiled at its first call, kept on disk."""
     block = Block(element, channels)
     size = block.size
@@ -146,11 +146,12 @@ def layer_kernel(element: str, channels: int, threshold: int) -> Callable[..., N
         """Images ``first`` to ``last``.
 
         shape: rows and columns of the output, bytes of a row of membranes, bytes from the first membrane to the first
-        that is read, bytes of a pixel of the output; v: membranes, with margins that nobody reads; start:
+        that is read, bytes of a pixel of the output, the threshold (1 or, for int16, the scale); v: membranes, with margins that nobody reads; start:
         ``[channels]``; bias: ``[T, 64]`` and peak: ``[64]``, repeated to fill a word; out: address of the first word,
         bytes of an image, of a step.
         """
         height, width, v_row, out_pixel = shape[0], shape[1], np.uint64(shape[2]), np.uint64(shape[4])
+        threshold = shape[5]
         v_at, pixel = np.uint64(v.ctypes.data), np.uint64(size)
         inner = v_at + np.uint64(shape[3])
         start_at, bias_at, peak_at = (

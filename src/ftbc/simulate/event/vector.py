@@ -87,6 +87,13 @@ class _Code:
         """A vector of one number in all places."""
         return ir.Constant(self.kind, [ir.Constant(self.number, number if self.is_float else int(number))] * self.lanes)
 
+    def spread(self, number: Any) -> Any:
+        """A vector of one whole number, known only at run time, in all places."""
+        value = self.builder.sitofp(number, self.number) if self.is_float else self.builder.trunc(number, self.number)
+        empty = ir.Constant(self.kind, ir.Undefined)
+        first = self.builder.insert_element(empty, value, ir.Constant(ir.IntType(32), 0))
+        return self.builder.shuffle_vector(first, empty, ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), None))
+
     def add(self, left: Any, right: Any) -> Any:
         """The sum of two vectors; int16 wraps around."""
         return self.builder.fadd(left, right) if self.is_float else self.builder.add(left, right)
@@ -243,9 +250,9 @@ def fire(_: Any, element: Any, channels: Any, threshold: Any, v: Any, b: Any, pe
     """
 
     def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
-        v, b, peak = arguments[3:]
+        threshold, v, b, peak = arguments[2:]
         code = _Code(builder, element, channels.literal_value)
-        theta, nothing = code.splat(threshold.literal_value), code.splat(0)
+        theta, nothing = code.spread(threshold), code.splat(0)
         word = ir.Constant(WORD, 0)
         left = []
         for index, (membrane, bias) in enumerate(zip(code.load(v), code.load(b), strict=True)):
@@ -260,7 +267,7 @@ def fire(_: Any, element: Any, channels: Any, threshold: Any, v: Any, b: Any, pe
             code.store([code.larger(*pair) for pair in zip(sizes, code.load(peak), strict=True)], peak)
         return word
 
-    return types.uint64(element, channels, threshold, v, b, peak), generate
+    return types.uint64(element, channels, types.int64, v, b, peak), generate
 
 
 @intrinsic(prefer_literal=True)
