@@ -39,6 +39,12 @@ class Packed:
         channels, rows, columns = plane(shape)
         return cls(np.empty((images, steps, rows, columns, -(-channels // 64)), np.uint64), shape)
 
+    @staticmethod
+    def size(steps: int, shape: Shape) -> int:
+        """Bytes of the spikes of one image."""
+        channels, rows, columns = plane(shape)
+        return 8 * steps * rows * columns * -(-channels // 64)
+
     @classmethod
     def of(cls, spikes: Tensor, steps: int) -> Packed:
         """Pack spikes ``[T * N, ...]``, of which each is 0 or 1."""

@@ -122,7 +122,7 @@ def _sum(module: Sum, inputs: list[Reached], shapes: list[Shape], shape: Shape) 
 def _one(node: Node, inputs: list[Reached], shapes: list[Shape]) -> Reached | None:
     module, value, shape = node.module, inputs[0], shapes[0]
     if isinstance(module, Affine):
-        return _affine(module, value, shape)
+        return _affine(module, value, shape) if node.shape == shape else None
     if isinstance(module, Concat):
         return _concat(module, inputs, shapes)
     if isinstance(module, nn.Conv2d | nn.Conv1d | nn.Linear):
@@ -132,8 +132,8 @@ def _one(node: Node, inputs: list[Reached], shapes: list[Shape]) -> Reached | No
 
 def _affine(module: Affine, value: Reached, shape: Shape) -> Reached | None:
     channels = shape[0]
-    if module.scale.numel() not in (1, channels) or module.shift.numel() not in (1, channels):
-        return None
+    if any(constant.numel() != constant.shape[1] for constant in (module.scale, module.shift)):
+        return None  # not one number for the layer or for each channel
     scale = module.scale.double().reshape(-1).expand(channels)
     paths = tuple(path.scaled(scale) for path in value.paths)
     return Reached(paths, value.shift * scale + module.shift.double().reshape(-1))
