@@ -32,6 +32,7 @@ from ftbc.cli.options import (
 from ftbc.cli.progress import progress_bar
 from ftbc.errors import InputError, RecipeError
 from ftbc.report.table import accuracy_table
+from ftbc.simulate import require_engine
 
 
 def evaluate(
@@ -57,6 +58,7 @@ def evaluate(
     Example: `ftbc evaluate resnet20-cifar10 --recipe mean-square,ftbc --steps 1,2,4,8`
     """
     require_writable(json)
+    require_engine(engine)
     methods, times, rule = [find_recipe(name) for name in recipe.split(",")], _numbers(steps), _rule(stop)
     network = find_model(model, weights, classes)
     test = find_test(data, normalise, test_images, seed)

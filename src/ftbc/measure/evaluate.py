@@ -18,7 +18,7 @@ from ftbc.measure.energy import CMOS_45NM
 from ftbc.measure.operations import OperationCounter, occurrences
 from ftbc.network import SpikingNetwork
 from ftbc.neuron import IntegrateFire
-from ftbc.simulate import Confidence, steps_until
+from ftbc.simulate import Confidence, require_engine, steps_until
 from ftbc.simulate.early_exit import require_rule
 
 COUNTED_IMAGES = 200
@@ -88,6 +88,7 @@ def evaluate(
         raise InputError(f"the reference is a {type(reference).__name__}, not an nn.Module")
     if stop is not None:
         require_rule(stop, "stop")
+    require_engine(engine)
     right = torch.zeros(snn.steps, dtype=torch.float64)
     reference_right = images = counted = stopped_right = stopped_steps = 0
     counter = OperationCounter(snn.graph, snn.steps)

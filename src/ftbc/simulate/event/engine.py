@@ -12,6 +12,7 @@ from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.neuron.temporal import Temporal
 from ftbc.simulate.event.cells import Cell, plan
+from ftbc.simulate.event.fingerprint import fingerprint
 from ftbc.simulate.event.layer import EventLayer
 from ftbc.simulate.event.packed import Packed
 from ftbc.simulate.schedule import rest, varying
@@ -28,6 +29,7 @@ class EventEngine:
 
     def __init__(self, graph: Graph, density: Mapping[str, float], input_varies: bool = False) -> None:
         self.density = density
+        self.numbers = fingerprint(graph)
         self.graph = graph.copy()
         scale_thresholds_to_one(self.graph)
         self.changing = varying(self.graph, input_varies)
@@ -58,6 +60,10 @@ class EventEngine:
     @property
     def _float(self) -> str:
         return str(self.dtype).removeprefix("torch.")
+
+    def is_of(self, graph: Graph) -> bool:
+        """Whether a graph's numbers are still those that this engine was made of."""
+        return fingerprint(graph) == self.numbers
 
     def run(self, x: Tensor, steps: int, time_first: bool = False) -> Tensor:
         """The output at each step, ``[T, N, ...]``, from rest; x as for `layerwise`."""

@@ -9,11 +9,16 @@ The first arguments of each operation (element, channels ...) are constants know
 
 from __future__ import annotations
 
+import inspect
 import math
+import sys
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
+import numba
 from llvmlite import binding, ir
 from numba import types
 from numba.extending import intrinsic
@@ -23,6 +28,20 @@ WORD = ir.IntType(64)
 
 _ELEMENTS = {"int16": (ir.IntType(16), 2), "float32": (ir.FloatType(), 4), "float64": (ir.DoubleType(), 8)}
 _NONE = ir.Constant(ir.IntType(8).as_pointer(), None)
+
+REVISION = zlib.crc32(inspect.getsource(sys.modules[__name__]).encode())
+"""Of this file. Numba, which keeps compiled loops on disk, sees when the file of a loop has changed, but not this one;
+a loop that closes over this number is compiled anew."""
+
+_Loop = TypeVar("_Loop", bound=Callable[..., Any])
+
+
+def compiled(loop: _Loop) -> _Loop:
+    """A loop compiled at its first call that lets go of the interpreter's lock; kept on disk, where there is room."""
+    try:
+        return numba.njit(nogil=True, cache=True)(loop)
+    except RuntimeError:  # no folder that can be written to: compiled anew in each process
+        return numba.njit(nogil=True)(loop)
 
 
 @cache
@@ -291,6 +310,17 @@ def word_at(_: Any, address: Any) -> Any:
 
     def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
         return builder.load(builder.inttoptr(arguments[0], WORD.as_pointer()), align=8)
+
+    return types.uint64(address), generate
+
+
+@intrinsic
+def half_word_at(_: Any, address: Any) -> Any:
+    """The 32 bits at an address."""
+
+    def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
+        half = ir.IntType(32)
+        return builder.zext(builder.load(builder.inttoptr(arguments[0], half.as_pointer()), align=4), WORD)
 
     return types.uint64(address), generate
 
