@@ -33,7 +33,12 @@ BESIDE = {"data": set(), "zoo": set(), "activation": set(), "train": {"data", "z
 ALLOWED = {("train", "ftbc.calibrate.base")}
 
 # Imported only by a neighbour that does without it when its package is missing.
-ON_DEMAND = {Path("neuron/compiled.py"): {"numba"}}
+ON_DEMAND = {
+    Path("neuron/compiled.py"): {"numba"},
+    Path("simulate/event/kernel.py"): {"numba"},
+    Path("simulate/event/packed.py"): {"numba"},
+    Path("simulate/event/vector.py"): {"numba", "llvmlite"},
+}
 
 BLOCK = """if True:
     import sys

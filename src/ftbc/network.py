@@ -15,22 +15,13 @@ from ftbc.graph.ir import Graph
 from ftbc.neuron import IntegrateFire
 from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.recipe import Recipe
-from ftbc.simulate import Confidence, Stepper, event_engine, layerwise, run_until, stepwise
+from ftbc.simulate import Confidence, Stepper, event_engine, layerwise, require_engine, run_until, stepwise
 from ftbc.simulate.early_exit import require_rule
 from ftbc.simulate.event.cells import numbers_by_layer
 from ftbc.simulate.layerwise import Observer
 
 if TYPE_CHECKING:
     from ftbc.simulate.event.engine import EventEngine
-
-
-ENGINES = ("layerwise", "stepwise", "event")
-
-
-def require_engine(name: str) -> None:
-    """Refuse a name that is no engine's."""
-    if name not in ENGINES:
-        raise InputError(f"there is no engine {name!r}: choose one of {', '.join(ENGINES)}")
 
 
 @dataclass(frozen=True)
@@ -87,7 +78,7 @@ class SpikingNetwork(nn.Module):
         self._stepper: Stepper | None = None
         self._total: Tensor | None = None
         self._taken = 0
-        self._events: dict[bool, tuple[tuple, EventEngine]] = {}
+        self._events: dict[bool, EventEngine] = {}
 
     @torch.no_grad()
     def forward(
@@ -108,16 +99,18 @@ class SpikingNetwork(nn.Module):
         head: apply the softmax, sigmoid ... that the network may end with. A network that is being stepped is put to
         rest.
         """
-        require_engine(engine)
         self.reset()
         self._check(x, time_first)
+        require_engine(engine)
+        if observe is not None and engine != "layerwise":
+            raise InputError(f"the engine {engine!r} cannot be observed: choose 'layerwise'")
         steps = len(x) if time_first else self.steps
         if engine == "stepwise":
             outputs = _collect(stepwise(self.graph, x, steps, time_first), steps)
-        elif engine == "layerwise":
-            outputs = layerwise(self.graph, x, steps, time_first, observe)
-        else:
+        elif engine == "event":
             outputs = self._event_engine(time_first).run(x, steps, time_first)
+        else:
+            outputs = layerwise(self.graph, x, steps, time_first, observe)
         mean = _running_mean(outputs)
         return self.read_out(mean) if head else mean
 
@@ -221,12 +214,9 @@ class SpikingNetwork(nn.Module):
 
     def _event_engine(self, time_first: bool) -> EventEngine:
         """The network made ready for events; made anew when its numbers have changed."""
-        version = tuple((entry.data_ptr(), entry._version) for entry in self.graph.state_dict(keep_vars=True).values())
-        known = self._events.get(time_first)
-        if known is None or known[0] != version:
-            known = version, event_engine(self.graph, self._density(), time_first)
-            self._events[time_first] = known
-        return known[1]
+        engine = event_engine(self.graph, self._density(), time_first, self._events.get(time_first))
+        self._events[time_first] = engine
+        return engine
 
     def _check(self, x: Tensor, time_first: bool) -> None:
         expected = self.graph.input_shape

@@ -33,8 +33,8 @@ from ftbc.cli.options import (
 )
 from ftbc.cli.progress import progress_bar
 from ftbc.errors import InputError, RecipeError
-from ftbc.network import require_engine
 from ftbc.report.table import accuracy_table
+from ftbc.simulate import require_engine
 
 
 def evaluate(

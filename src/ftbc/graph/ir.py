@@ -72,6 +72,15 @@ class Graph(nn.Module):
         """The nodes whose module is of one of the types, in order."""
         return [node for node in self if isinstance(node.module, types)]
 
+    def tensors(self) -> list[Tensor]:
+        """The parameters and buffers of all nodes: the values of `state_dict`, many times faster."""
+        found = []
+        for node in self:
+            module = node.module
+            kept = [value for name, value in module._buffers.items() if name not in module._non_persistent_buffers_set]
+            found += [value for value in (*module._parameters.values(), *kept) if value is not None]
+        return found
+
     def released_after(self) -> dict[str, list[str]]:
         """For each node, the values that nobody reads after it has run."""
         last = {value: node.name for node in self for value in node.inputs}

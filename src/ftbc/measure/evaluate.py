@@ -16,9 +16,9 @@ from ftbc.graph.ir import Node
 from ftbc.measure.early_exit import EarlyExit
 from ftbc.measure.energy import CMOS_45NM
 from ftbc.measure.operations import OperationCounter, occurrences
-from ftbc.network import SpikingNetwork, require_engine
+from ftbc.network import SpikingNetwork
 from ftbc.neuron import IntegrateFire
-from ftbc.simulate import Confidence, steps_until
+from ftbc.simulate import Confidence, require_engine, steps_until
 from ftbc.simulate.early_exit import require_rule
 
 COUNTED_IMAGES = 200

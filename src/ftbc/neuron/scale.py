@@ -31,15 +31,21 @@ def scale_thresholds_to_one(graph: Graph) -> None:
             continue
         theta = neuron.spread(neuron.threshold).unsqueeze(0)
         _insert_factor(graph, node.inputs[0], 1 / theta, [node], "to_unit")
-        _insert_factor(graph, node.name, theta, graph.users(node.name), "from_unit")
-        if graph.output == node.name:
-            _scale_output(graph, theta)
+        multiply(graph, node.name, theta)
         neuron.bias = _divided(neuron, node.shape)
         neuron.initial = neuron.initial / neuron.threshold
         neuron.threshold = torch.ones_like(neuron.threshold)
     _move_forward(graph)
     _move_backward(graph)
     fold(graph)
+
+
+def multiply(graph: Graph, value: str, factor: Tensor) -> None:
+    """Give all readers of a value, and the output if it is that, the value times a factor: one for each reader, so
+    that each can fold it into its own weights."""
+    _insert_factor(graph, value, factor, graph.users(value), "from_unit")
+    if graph.output == value:
+        graph.output = _factor_node(graph, value, factor, "from_unit", [])
 
 
 def _divided(neuron: IntegrateFire, shape: Shape) -> Tensor:
@@ -49,13 +55,9 @@ def _divided(neuron: IntegrateFire, shape: Shape) -> Tensor:
 
 
 def _insert_factor(graph: Graph, value: str, factor: Tensor, readers: list[Node], suffix: str) -> None:
-    """Put a factor between a value and its readers: one for each, so that each can fold it into its own weights."""
+    """Put a factor between a value and some of its readers, one for each."""
     for reader in readers:
         _factor_node(graph, value, factor, suffix, [reader])
-
-
-def _scale_output(graph: Graph, factor: Tensor) -> None:
-    graph.output = _factor_node(graph, graph.output, factor, "from_unit", [])
 
 
 def _factor_node(graph: Graph, value: str, factor: Tensor, suffix: str, readers: list[Node]) -> str:
@@ -76,9 +78,7 @@ def _move_forward(graph: Graph) -> None:
                     name if factor is None else graph[name].inputs[0]
                     for name, factor in zip(node.inputs, factors, strict=True)
                 )
-                _insert_factor(graph, node.name, moved, graph.users(node.name), "from_unit")
-                if graph.output == node.name:
-                    _scale_output(graph, moved)
+                multiply(graph, node.name, moved)
     graph.prune()
 
 

@@ -7,6 +7,10 @@ What is done with the outputs (averaging, accuracy, counting) belongs to `networ
 from ftbc.simulate.early_exit import Confidence, run_until, steps_until
 from ftbc.simulate.event import event_engine
 from ftbc.simulate.layerwise import layerwise
+from ftbc.simulate.schedule import ENGINES, require_engine
 from ftbc.simulate.stepwise import Stepper, stepwise
 
-__all__ = ["Confidence", "Stepper", "event_engine", "layerwise", "run_until", "steps_until", "stepwise"]
+__all__ = [
+    "ENGINES", "Confidence", "Stepper", "event_engine", "layerwise", "require_engine", "run_until", "steps_until",
+    "stepwise",
+]  # fmt: skip

@@ -1,9 +1,22 @@
-"""What engines share: which values change from step to step, and how a network is put to rest."""
+"""What engines share: their names, which values change from step to step, and how a network is put to rest."""
 
 from __future__ import annotations
 
+from ftbc.errors import InputError
 from ftbc.graph.ir import INPUT, Graph
 from ftbc.neuron.temporal import Temporal
+
+ENGINES = ("layerwise", "stepwise", "event")
+
+
+def require_engine(name: str) -> None:
+    """Refuse an engine that does not exist, or whose packages are missing."""
+    if name not in ENGINES:
+        raise InputError(f"there is no engine {name!r:.80}: choose one of {', '.join(ENGINES)}")
+    if name == "event":
+        from ftbc.simulate.event import require_compiler
+
+        require_compiler()
 
 
 def varying(graph: Graph, input_varies: bool) -> set[str]:

@@ -9,6 +9,8 @@ import importlib.util
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import torch
+
 from ftbc.errors import InputError, MissingExtraError
 from ftbc.graph.ir import Graph
 
@@ -21,13 +23,33 @@ def available() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
-def event_engine(graph: Graph, density: Mapping[str, float], input_varies: bool = False) -> EventEngine:
-    """A graph made ready to run on events, or a clear word why it cannot."""
-    device = next((parameter.device for parameter in graph.parameters()), None)
-    if device is not None and device.type != "cpu":
-        raise InputError(f"the event engine runs on the CPU, but the network is on {device}: choose another engine")
+def require_compiler() -> None:
+    """Say which extra to install if the compiler of the event engine is missing."""
     try:
-        from ftbc.simulate.event.engine import EventEngine
+        import llvmlite  # noqa: F401
+        import numba  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("numba", "the event engine", "fast") from error
-    return EventEngine(graph, density, input_varies)
+
+
+def event_engine(
+    graph: Graph, density: Mapping[str, float], input_varies: bool = False, known: EventEngine | None = None
+) -> EventEngine:
+    """A graph made ready to run on events, or a clear word why it cannot.
+
+    known: one made of this graph before, given back if the graph's numbers are still the same.
+    """
+    for tensor in graph.tensors():
+        if not tensor.is_cpu:
+            raise InputError(
+                f"the event engine runs on the CPU, but the network is on {tensor.device}: choose another engine"
+            )
+        if tensor.dtype not in (torch.float32, torch.float64):
+            raise InputError(
+                f"the event engine computes in float32 or float64, but the network is {tensor.dtype}: choose another "
+                "engine, or convert the network with snn.float()"
+            )
+    require_compiler()
+    from ftbc.simulate.event.engine import EventEngine
+
+    return known if known is not None and known.is_of(graph) else EventEngine(graph, density, input_varies)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -38,7 +39,7 @@ class Cell:
     bias: Tensor
     initial: Tensor
     grid: int
-    room: int
+    room: float
 
     @property
     def currents(self) -> list[str]:
@@ -60,10 +61,14 @@ class Plan:
     packed: frozenset[str]
 
 
+@torch.no_grad()
 def plan(graph: Graph, density: Mapping[str, float], input_varies: bool = False) -> Plan:
-    """Decide how each part of a graph with unit thresholds runs; density: spikes per neuron and step, where known."""
+    """Decide how each part of a graph with unit thresholds, on the CPU, runs.
+
+    density: spikes per neuron and step, where known.
+    """
     changing = varying(graph, input_varies)
-    reached: dict[str, Reached] = {INPUT: computed(INPUT, graph.input_shape)} if input_varies else {}
+    reached: dict[str, Reached] = {INPUT: computed(INPUT, graph.input_shape)}
     cells: dict[str, Cell] = {}
     for node in graph:
         if node.name not in changing:
@@ -84,7 +89,7 @@ def plan(graph: Graph, density: Mapping[str, float], input_varies: bool = False)
 
 def numbers_by_layer(graph: Graph, density: Mapping[str, float]) -> dict[str, str]:
     """For each neuron layer the numbers in which events reach it, or "dense"."""
-    unit = graph.copy()
+    unit = graph.copy().cpu()
     scale_thresholds_to_one(unit)
     cells = plan(unit, density).cells
     found = {}
@@ -131,8 +136,8 @@ def _cell(node: Node, reached: Reached, graph: Graph) -> Cell:
     bias = neuron.bias.double().expand(-1, channels) + reached.shift
     initial = neuron.initial.double().expand(channels)
     grid = _grid(reached, bias, initial, graph)
-    room = LARGEST - int(grid * worst(reached.paths, bias))
-    usable = grid > 0 and room > 2 * grid
+    room = LARGEST - grid * worst(reached.paths, bias)
+    usable = grid > 0 and room > 2 * grid and room >= grid * float(initial.abs().max())
     return Cell(node.name, node.shape, reached.paths, bias, initial, grid if usable else 0, room)
 
 
@@ -154,7 +159,7 @@ def _grid(reached: Reached, bias: Tensor, initial: Tensor, graph: Graph) -> int:
     for path in reached.paths:
         if path.weight is None:
             module = graph[path.source].module if path.source in graph.nodes else None
-            if not isinstance(module, Grid):
+            if not isinstance(module, Grid) or math.frexp(module.step)[0] != 0.5:  # a power of two
                 return 0
             steps.append(1 / module.step)
     grid = int(max(steps))

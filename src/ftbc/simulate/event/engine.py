@@ -12,6 +12,7 @@ from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.neuron.temporal import Temporal
 from ftbc.simulate.event.cells import Cell, plan
+from ftbc.simulate.event.fingerprint import fingerprint
 from ftbc.simulate.event.layer import EventLayer
 from ftbc.simulate.event.packed import Packed
 from ftbc.simulate.schedule import rest, varying
@@ -28,6 +29,7 @@ class EventEngine:
 
     def __init__(self, graph: Graph, density: Mapping[str, float], input_varies: bool = False) -> None:
         self.density = density
+        self.numbers = fingerprint(graph)
         self.graph = graph.copy()
         scale_thresholds_to_one(self.graph)
         self.changing = varying(self.graph, input_varies)
@@ -36,14 +38,32 @@ class EventEngine:
         self.shapes = {node.name: node.shape for node in self.graph}
         self.layers = {name: self._layer(cell) for name, cell in self.plan.cells.items()}
         self.reserve: dict[str, EventLayer] = {}
-        self.released = self.graph.released_after()
+        self.released = self._released()
 
     def _layer(self, cell: Cell) -> EventLayer:
         return EventLayer(cell, self.shapes, "int16" if cell.grid else self._float, self.density)
 
+    def _released(self) -> dict[str, list[str]]:
+        """For each node, the values, spikes or not, that nobody reads after it has run."""
+        last: dict[str, str] = {}
+        for node in self.graph:
+            if node.name in self.layers:
+                last.update((path.source, node.name) for path in self.plan.cells[node.name].paths)
+            elif node.name in self.plan.dense:
+                last.update((name, node.name) for name in node.inputs)
+        released: dict[str, list[str]] = {}
+        for value, reader in last.items():
+            if value != self.graph.output:
+                released.setdefault(reader, []).append(value)
+        return released
+
     @property
     def _float(self) -> str:
         return str(self.dtype).removeprefix("torch.")
+
+    def is_of(self, graph: Graph) -> bool:
+        """Whether a graph's numbers are still those that this engine was made of."""
+        return fingerprint(graph) == self.numbers
 
     def run(self, x: Tensor, steps: int, time_first: bool = False) -> Tensor:
         """The output at each step, ``[T, N, ...]``, from rest; x as for `layerwise`."""
@@ -51,11 +71,14 @@ class EventEngine:
         return torch.cat([self._run(part, steps, time_first) for part in parts], 1)
 
     def _portion(self, steps: int) -> int:
+        """How many images to take at once, so that the largest value over all steps fits into `BUDGET` bytes."""
         largest = 1
         for node in self.graph:
             if node.name in self.plan.dense:
                 times = steps if node.name in self.changing else 1
                 largest = max(largest, times * self.dtype.itemsize * torch.Size(node.shape).numel())
+            if node.name in self.layers or node.name in self.plan.packed:
+                largest = max(largest, Packed.size(steps, node.shape))
         return max(1, BUDGET // largest)
 
     def _run(self, x: Tensor, steps: int, time_first: bool) -> Tensor:
@@ -79,6 +102,7 @@ class EventEngine:
                     packed[node.name] = Packed.of(dense[node.name], steps)
             for name in self.released.get(node.name, ()):
                 dense.pop(name, None)
+                packed.pop(name, None)
         rest(self.graph)
         output = self._over_time(self.graph.output, dense, steps, None)
         return output.unflatten(0, (steps, images))
@@ -100,8 +124,8 @@ class EventEngine:
         layer, cell = self.layers[name], self.plan.cells[name]
         if layer.element != "int16":
             return layer.run(packed, current, steps, images)[0]
-        room = cell.room - (0 if current is None else int(_size(current) * cell.grid) + 1)
-        if room > 0:
+        room = cell.room - (0.0 if current is None else _size(current) * cell.grid + 1)
+        if room > 0:  # and not for a current that is infinite or no number
             spikes, peak = layer.run(packed, current, steps, images)
             if peak <= room:
                 return spikes

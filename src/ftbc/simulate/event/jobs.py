@@ -106,7 +106,8 @@ def _tiled(source: str, word: int, bits: int, y: Lattice, x: Lattice, taps: np.n
             last = Lattice(x.first + x.step * (x.count - 1), x.step, 1, x.low + x.count - 1, x.weights)
             yield from _tiled(source, word, bits, y, last, taps, block)
         return
-    rows, columns = next((r, c) for r, c in SPREADS if r <= taps.shape[1] and c <= taps.shape[2] and fits(block, r, c))
+    shapes = (shape for shape in SPREADS if shape[0] <= taps.shape[1] and shape[1] <= taps.shape[2])
+    rows, columns = next((shape for shape in shapes if fits(block, *shape)), (1, 1))
     for top in range(0, taps.shape[1], rows):
         for left in range(0, taps.shape[2], columns):
             piece = taps[:, top : top + rows, left : left + columns]

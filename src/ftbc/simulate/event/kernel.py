@@ -17,11 +17,13 @@ import numba
 import numpy as np
 
 from ftbc.simulate.event.vector import (
+    REVISION,
     Block,
     add_block,
     add_rows,
     add_sums,
     add_where,
+    compiled,
     fire,
     put_word,
     registers,
@@ -133,24 +135,26 @@ def _fire(element, channels, threshold, width, membrane, bias, peak, sent, out_p
 
 
 @cache
-def layer_kernel(element: str, channels: int, threshold: int) -> Callable[..., None]:
+def layer_kernel(element: str, channels: int) -> Callable[..., None]:
     """The loop for layers whose channels come in blocks of ``channels``; compiled at its first call, kept on disk."""
     block = Block(element, channels)
-    size = block.size
+    size, revision = block.size, REVISION
     fits_33, fits_22, fits_13, fits_12, fits_21 = (fits(block, *shape) for shape in SPREADS[:-1])
     fits_pair = channels == PAIRED and fits(block, 3, 4)
 
     # Closed over are numbers and text alone: only then does numba find the compiled code again.
-    @numba.njit(nogil=True, cache=True)
+    @compiled
     def run(jobs, shape, v, start, bias, peak, out, steps, first, last):  # type: ignore[no-untyped-def]
         """Images ``first`` to ``last``.
 
         shape: rows and columns of the output, bytes of a row of membranes, bytes from the first membrane to the first
-        that is read, bytes of a pixel of the output; v: membranes, with margins that nobody reads; start:
-        ``[channels]``; bias: ``[T, 64]`` and peak: ``[64]``, repeated to fill a word; out: address of the first word,
-        bytes of an image, of a step.
+        that is read, bytes of a pixel of the output, the threshold (1 or, for int16, the scale); v: membranes, with
+        margins that nobody reads; start: ``[channels]``; bias: ``[T, 64]`` and peak: ``[64]``, repeated to fill a
+        word; out: address of the first word, bytes of an image, of a step.
         """
+        _ = revision
         height, width, v_row, out_pixel = shape[0], shape[1], np.uint64(shape[2]), np.uint64(shape[4])
+        threshold = shape[5]
         v_at, pixel = np.uint64(v.ctypes.data), np.uint64(size)
         inner = v_at + np.uint64(shape[3])
         start_at, bias_at, peak_at = (

@@ -76,7 +76,7 @@ class EventLayer:
         right = [job.target[1] + (job.count[1] - 1) * job.across + job.reach[1] for job in every]
         self.height, self.width = self.top + bottom, self.left + max([self.columns, *right])
         self.parts = [self._part(part, begin, shapes) for part, begin in zip(jobs, self._begins(), strict=True)]
-        self.kernel = layer_kernel(element, self.block.channels, self.scale)
+        self.kernel = layer_kernel(element, self.block.channels)
 
     def _begins(self) -> range:
         return range(0, self.blocks * self.block.channels, self.block.channels)
@@ -137,7 +137,9 @@ class EventLayer:
         """
         out = Packed.empty(images, steps, self.cell.shape)
         pixel = out.words.strides[3]
-        shape = np.array([self.rows, self.columns, self.width * self.block.size, self._offset(0, 0), pixel], np.int64)
+        shape = np.array(
+            [self.rows, self.columns, self.width * self.block.size, self._offset(0, 0), pixel, self.scale], np.int64
+        )
         currents = None if current is None else self._currents(current, steps, images)
         worth = images * steps * self.rows * self.columns * self.block.channels // _WORTH_A_THREAD
         peak = 0.0

@@ -9,14 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
 
 from ftbc.graph.ir import Shape
 from ftbc.simulate.event.paths import plane
-from ftbc.simulate.event.vector import Block, put_spikes, word_at
+from ftbc.simulate.event.vector import REVISION, Block, compiled, put_spikes, word_at
 from ftbc.threads import over_images
 
 _WORTH_A_THREAD = 1 << 18
@@ -38,6 +37,12 @@ class Packed:
         """Room for the spikes of a layer whose items have this shape."""
         channels, rows, columns = plane(shape)
         return cls(np.empty((images, steps, rows, columns, -(-channels // 64)), np.uint64), shape)
+
+    @staticmethod
+    def size(steps: int, shape: Shape) -> int:
+        """Bytes of the spikes of one image."""
+        channels, rows, columns = plane(shape)
+        return 8 * steps * rows * columns * -(-channels // 64)
 
     @classmethod
     def of(cls, spikes: Tensor, steps: int) -> Packed:
@@ -64,7 +69,7 @@ class Packed:
         return found.permute(0, 3, 1, 2).reshape(steps * images, *self.shape)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _pack(values, words):  # type: ignore[no-untyped-def]
     steps, images, channels, rows, columns = values.shape
     words[:] = 0
@@ -80,10 +85,11 @@ def _pack(values, words):  # type: ignore[no-untyped-def]
 
 @cache
 def _unpack(element: str, block: int) -> Callable[..., None]:
-    size = Block(element, block).size
+    size, revision = Block(element, block).size, REVISION
 
-    @numba.njit(nogil=True, cache=True)
+    @compiled
     def unpack(words, spikes, count, first, last):  # type: ignore[no-untyped-def]
+        _ = revision
         steps, images = spikes.shape[:2]
         read, written = np.uint64(words.ctypes.data), np.uint64(spikes.ctypes.data)
         for n in range(first, last):

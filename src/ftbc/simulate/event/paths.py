@@ -122,7 +122,7 @@ def _sum(module: Sum, inputs: list[Reached], shapes: list[Shape], shape: Shape) 
 def _one(node: Node, inputs: list[Reached], shapes: list[Shape]) -> Reached | None:
     module, value, shape = node.module, inputs[0], shapes[0]
     if isinstance(module, Affine):
-        return _affine(module, value, shape)
+        return _affine(module, value, shape) if node.shape == shape else None
     if isinstance(module, Concat):
         return _concat(module, inputs, shapes)
     if isinstance(module, nn.Conv2d | nn.Conv1d | nn.Linear):
@@ -132,8 +132,8 @@ def _one(node: Node, inputs: list[Reached], shapes: list[Shape]) -> Reached | No
 
 def _affine(module: Affine, value: Reached, shape: Shape) -> Reached | None:
     channels = shape[0]
-    if module.scale.numel() not in (1, channels) or module.shift.numel() not in (1, channels):
-        return None
+    if any(constant.numel() != constant.shape[1] for constant in (module.scale, module.shift)):
+        return None  # not one number for the layer or for each channel
     scale = module.scale.double().reshape(-1).expand(channels)
     paths = tuple(path.scaled(scale) for path in value.paths)
     return Reached(paths, value.shift * scale + module.shift.double().reshape(-1))
@@ -174,16 +174,12 @@ def _rearranged(module: nn.Module, value: Reached, before: Shape, after: Shape) 
         if plane(before)[1:] == (1, 1):
             return value
         return _each(value, lambda path: {"whole": True}) if all(p.pool == (1, 1) for p in value.paths) else None
-    window = _window(module, before, after)
-    if window is None or not unpooled:
+    found = _window(module, before, after)
+    if found is None or not unpooled:
         return None
-    paths = tuple(
-        dataclasses.replace(
-            path.scaled(1 / (window[0] * window[1])), pool=(path.pool[0] * window[0], path.pool[1] * window[1])
-        )
-        for path in value.paths
-    )
-    return Reached(paths, value.shift)
+    (rows, columns), divisor = found
+    pooled = _each(value, lambda path: {"pool": (path.pool[0] * rows, path.pool[1] * columns)})
+    return Reached(tuple(path.scaled(1 / divisor) for path in pooled.paths), value.shift)
 
 
 def _pad(module: Pad, value: Reached, before: Shape) -> Reached | None:
@@ -256,20 +252,21 @@ def _taken(path: Path, weight: Tensor, groups: int) -> Path | None:
     return dataclasses.replace(path, weight=mixed)
 
 
-def _window(module: nn.Module, before: Shape, after: Shape) -> tuple[int, int] | None:
-    """The window of an average pool whose windows touch and do not overlap."""
+def _window(module: nn.Module, before: Shape, after: Shape) -> tuple[tuple[int, int], int] | None:
+    """The window of a pool whose windows touch and do not overlap, and what its sum is divided by."""
     _, rows, columns = plane(before)
     if isinstance(module, Reduce):
         spatial = set(module.dims) == set(range(2, len(before) + 1)) and len(before) > 1
-        return (rows, columns) if module.mean and spatial else None
+        return ((rows, columns), rows * columns if module.mean else 1) if spatial else None
     if isinstance(module, nn.AvgPool2d):
         size, step, pad = _two(module.kernel_size), _two(module.stride), _two(module.padding)
-        plain = size == step and pad == (0, 0) and not module.ceil_mode and module.divisor_override is None
-        return size if plain else None
+        plain = size == step and pad == (0, 0) and not module.ceil_mode
+        return (size, module.divisor_override or size[0] * size[1]) if plain else None
     if isinstance(module, nn.AdaptiveAvgPool2d):
         _, into_rows, into_columns = plane(after)
-        exact = rows % into_rows == 0 and columns % into_columns == 0
-        return (rows // into_rows, columns // into_columns) if exact else None
+        size = rows // into_rows, columns // into_columns
+        exact = (size[0] * into_rows, size[1] * into_columns) == (rows, columns)
+        return (size, size[0] * size[1]) if exact else None
     return None
 
 

@@ -2,54 +2,60 @@
 
 With thresholds of 1, every number that reaches a neuron becomes a multiple of 1 / scale. Sums of such numbers are exact
 in floating point, in any order, so that all engines give the same spikes to the last bit; and times the scale they
-are integers of 16 bits, in which events run fastest. Currents that torch computes from the image are rounded, too.
+are integers of 16 bits, in which events run fastest. What torch computes, from the image or for the output, is
+rounded more finely (see `exact`), and what of it reaches neurons is rounded to their scale.
 """
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+import math
 
-from ftbc.graph.ir import Graph, Node
+import torch
+from torch import Tensor
+
+from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.ops import Affine, Grid, Sum, Synapses
 from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.simulate.event.cells import FINEST, LARGEST, Cell, plan, worst
+from ftbc.simulate.event.exact import SPARE, digits, make_exact, nearest, round_weights, sum_instead_of_average
 from ftbc.simulate.stepwise import stepwise
 
-_SPARE = 1.25
-"""Membranes may swing so much further than they did on the sample before 16 bits no longer hold them."""
 _COARSEST = 16
+"""The smallest scale at which 16 bits are worth their rounding; else numbers stay floating, with all their digits."""
 
 
+@torch.no_grad()
 def rounded(graph: Graph, x: Tensor, steps: int) -> Graph:
-    """A copy with unit thresholds and rounded numbers; the output layer stays as it is.
+    """A copy with unit thresholds and rounded numbers.
 
     x: images ``[N, ...]``, on which is measured how far membranes swing, which decides on the scale of each layer.
     """
     graph = graph.copy()
+    sum_instead_of_average(graph)
     scale_thresholds_to_one(graph)
     swings = _swings(graph, x, steps)
-    for cell in plan(graph, {}).cells.values():
-        needed = worst(cell.paths, cell.bias) + _SPARE * swings[cell.name]
-        scale = FINEST
-        while scale * needed > LARGEST:
-            scale //= 2
-        if scale >= _COARSEST:
+    for cell in plan(graph.copy().cpu(), {}).cells.values():
+        scale = _scale(graph, cell, swings[cell.name], digits(x.dtype))
+        if scale is not None:
             _round_cell(graph, cell, scale)
+    make_exact(graph, x)
     return graph
 
 
-def _swings(graph: Graph, x: Tensor, steps: int) -> dict[str, float]:
-    """The largest size of a membrane or current at any step, by layer."""
-    swings: dict[str, float] = {}
+def _swings(graph: Graph, x: Tensor, steps: int) -> dict[str, tuple[float, float]]:
+    """The largest size of a membrane, and of a current, at any step, by layer."""
+    swings: dict[str, tuple[float, float]] = {}
 
     def note(node: Node, current: Tensor) -> Tensor:
         spikes = node.module(current)
         if isinstance(node.module, IntegrateFire):
             assert node.module.v is not None
-            largest = max(float(node.module.v.abs().max()), float(current.abs().max()))
-            swings[node.name] = max(swings.get(node.name, 0.0), largest)
+            before = swings.get(node.name, (0.0, 0.0))
+            swings[node.name] = tuple(
+                max(known, float(values.abs().max()))
+                for known, values in zip(before, (node.module.v, current), strict=True)
+            )  # type: ignore[assignment]
         return spikes
 
     for _ in stepwise(graph, x, steps, cell=note):
@@ -57,45 +63,59 @@ def _swings(graph: Graph, x: Tensor, steps: int) -> dict[str, float]:
     return swings
 
 
-def _round_cell(graph: Graph, cell: Cell, scale: int) -> None:
+def _scale(graph: Graph, cell: Cell, swing: tuple[float, float], bits: int) -> float | None:
+    """The scale at which 16 bits hold all that reaches a cell or, if that is too coarse, a floating number does."""
+    membrane, current = swing
+    needed = worst(cell.paths, cell.bias) + SPARE * (membrane + (current if cell.has_current else 0.0))
+    needed = max(needed, float(cell.initial.abs().max()), 1.0)
+    if not math.isfinite(needed):
+        return None
+    factors = _factors_in_a_row(graph, cell)
+    whole = 2.0 ** min(math.log2(FINEST), math.floor(math.log2(LARGEST / needed)))
+    if factors <= 1 and whole >= _COARSEST:
+        return whole
+    # A product of two multiples of 1 / scale is one of 1 / scale^2.
+    return 2.0 ** ((bits - math.ceil(math.log2(needed))) // max(factors, 1))
+
+
+def _factors_in_a_row(graph: Graph, cell: Cell) -> int:
+    """How many weights and factors a spike is multiplied with, at most, on its way to a cell."""
+    ends = {path.source for path in cell.paths}
+    counts: dict[str, int] = {}
+    for name in _between(graph, cell):
+        own = isinstance(graph[name].module, (*Synapses, Affine))
+        counts[name] = own + max((counts[other] for other in graph[name].inputs if other not in ends), default=0)
+    return counts.get(graph[cell.name].inputs[0], 0)
+
+
+def _between(graph: Graph, cell: Cell) -> list[str]:
+    """The nodes between a cell and the sources of its paths, in order."""
+    ends = {path.source for path in cell.paths}
+    needed = set(graph[cell.name].inputs) - ends
+    for node in reversed(list(graph)):
+        if node.name in needed:
+            needed.update(set(node.inputs) - ends)
+    return [node.name for node in graph if node.name in needed]
+
+
+def _round_cell(graph: Graph, cell: Cell, scale: float) -> None:
     neuron = graph[cell.name].module
     assert isinstance(neuron, IntegrateFire)
-    neuron.initial = _nearest(neuron.initial, scale)
-    neuron.bias = _nearest(neuron.bias, scale)
-    for affine in _factors(graph, cell):
-        affine.scale, affine.shift = _nearest(affine.scale, scale), _nearest(affine.shift, scale)
-    for path in cell.paths:
-        if path.layer is not None:
-            # Behind an average pool a spike brings a share of the weight: that share must be a multiple.
-            _round_weights(graph[path.layer].module, scale, path.pool[0] * path.pool[1])
-        elif path.weight is None and not isinstance(graph[path.source].module, Grid):
-            _round_current(graph, path.source, cell, scale)
+    neuron.initial = nearest(neuron.initial, 1 / scale)
+    neuron.bias = nearest(neuron.bias, 1 / scale)
+    for name in _between(graph, cell):
+        if isinstance(graph[name].module, (*Synapses, Affine)):
+            round_weights(graph[name].module, 1 / scale, 1 / scale)
+    for value in cell.currents:
+        if value == INPUT or not isinstance(graph[value].module, Grid):
+            _round_current(graph, value, cell, scale)
 
 
-def _round_weights(layer: nn.Module, scale: int, pooled: int) -> None:
-    assert isinstance(layer, Synapses)
-    layer.weight.data = _nearest(layer.weight.data, scale / pooled)
-    if layer.bias is not None:
-        layer.bias.data = _nearest(layer.bias.data, scale)
-
-
-def _factors(graph: Graph, cell: Cell) -> list[Affine]:
-    """The factors per channel between a cell and the sources of its spikes."""
-    found, wanted = [], list(graph[cell.name].inputs)
-    ends = {path.source for path in cell.paths}
-    while wanted:
-        name = wanted.pop()
-        if name not in ends:
-            if isinstance(graph[name].module, Affine):
-                found.append(graph[name].module)
-            wanted += graph[name].inputs
-    return found
-
-
-def _round_current(graph: Graph, value: str, cell: Cell, scale: int) -> None:
+def _round_current(graph: Graph, value: str, cell: Cell, scale: float) -> None:
     readers = [node for node in graph.users(value) if node.name in _before(graph, cell.name)]
-    name = graph.insert_after(value, Node(f"{value}_grid", Grid(1 / scale), (value,), graph.shape(value)))
-    graph.rewire(value, name, readers)
+    if readers:  # else a cell that reads the same sum has rounded it
+        name = graph.insert_after(value, Node(f"{value}_grid", Grid(1 / scale), (value,), graph.shape(value)))
+        graph.rewire(value, name, readers)
 
 
 def _before(graph: Graph, name: str) -> set[str]:
@@ -108,7 +128,3 @@ def _before(graph: Graph, name: str) -> set[str]:
             other for other in graph[name].inputs if other in graph.nodes and isinstance(graph[other].module, Sum)
         ]
     return found
-
-
-def _nearest(values: Tensor, scale: float) -> Tensor:
-    return torch.round(values * scale) / scale

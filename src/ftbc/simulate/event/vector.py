@@ -9,11 +9,16 @@ The first arguments of each operation (element, channels ...) are constants know
 
 from __future__ import annotations
 
+import inspect
 import math
+import sys
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
+import numba
 from llvmlite import binding, ir
 from numba import types
 from numba.extending import intrinsic
@@ -23,6 +28,20 @@ WORD = ir.IntType(64)
 
 _ELEMENTS = {"int16": (ir.IntType(16), 2), "float32": (ir.FloatType(), 4), "float64": (ir.DoubleType(), 8)}
 _NONE = ir.Constant(ir.IntType(8).as_pointer(), None)
+
+REVISION = zlib.crc32(inspect.getsource(sys.modules[__name__]).encode())
+"""Of this file. Numba, which keeps compiled loops on disk, sees when the file of a loop has changed, but not this one;
+a loop that closes over this number is compiled anew."""
+
+_Loop = TypeVar("_Loop", bound=Callable[..., Any])
+
+
+def compiled(loop: _Loop) -> _Loop:
+    """A loop compiled at its first call that lets go of the interpreter's lock; kept on disk, where there is room."""
+    try:
+        return numba.njit(nogil=True, cache=True)(loop)
+    except RuntimeError:  # no folder that can be written to: compiled anew in each process
+        return numba.njit(nogil=True)(loop)
 
 
 @cache
@@ -86,6 +105,13 @@ class _Code:
     def splat(self, number: float) -> ir.Constant:
         """A vector of one number in all places."""
         return ir.Constant(self.kind, [ir.Constant(self.number, number if self.is_float else int(number))] * self.lanes)
+
+    def spread(self, number: Any) -> Any:
+        """A vector of one whole number, known only at run time, in all places."""
+        value = self.builder.sitofp(number, self.number) if self.is_float else self.builder.trunc(number, self.number)
+        empty = ir.Constant(self.kind, ir.Undefined)
+        first = self.builder.insert_element(empty, value, ir.Constant(ir.IntType(32), 0))
+        return self.builder.shuffle_vector(first, empty, ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), None))
 
     def add(self, left: Any, right: Any) -> Any:
         """The sum of two vectors; int16 wraps around."""
@@ -243,9 +269,9 @@ def fire(_: Any, element: Any, channels: Any, threshold: Any, v: Any, b: Any, pe
     """
 
     def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
-        v, b, peak = arguments[3:]
+        threshold, v, b, peak = arguments[2:]
         code = _Code(builder, element, channels.literal_value)
-        theta, nothing = code.splat(threshold.literal_value), code.splat(0)
+        theta, nothing = code.spread(threshold), code.splat(0)
         word = ir.Constant(WORD, 0)
         left = []
         for index, (membrane, bias) in enumerate(zip(code.load(v), code.load(b), strict=True)):
@@ -260,7 +286,7 @@ def fire(_: Any, element: Any, channels: Any, threshold: Any, v: Any, b: Any, pe
             code.store([code.larger(*pair) for pair in zip(sizes, code.load(peak), strict=True)], peak)
         return word
 
-    return types.uint64(element, channels, threshold, v, b, peak), generate
+    return types.uint64(element, channels, types.int64, v, b, peak), generate
 
 
 @intrinsic(prefer_literal=True)
@@ -284,6 +310,17 @@ def word_at(_: Any, address: Any) -> Any:
 
     def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
         return builder.load(builder.inttoptr(arguments[0], WORD.as_pointer()), align=8)
+
+    return types.uint64(address), generate
+
+
+@intrinsic
+def half_word_at(_: Any, address: Any) -> Any:
+    """The 32 bits at an address."""
+
+    def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
+        half = ir.IntType(32)
+        return builder.zext(builder.load(builder.inttoptr(arguments[0], half.as_pointer()), align=4), WORD)
 
     return types.uint64(address), generate
 
