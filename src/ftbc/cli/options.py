@@ -92,6 +92,14 @@ def find_recipe(name: str) -> Recipe:
     return read_recipe(name) if name.endswith(".toml") else recipe(name)
 
 
+def find_steps(steps: str) -> list[int]:
+    """Several numbers of time steps from one option."""
+    try:
+        return [int(part) for part in steps.split(",")]
+    except ValueError:
+        raise InputError(f"--steps {steps}: give whole numbers with commas between, such as 1,2,4,8") from None
+
+
 def write_json(path: Path | None, content: Any) -> None:
     """Write a result for programs, if a path was given."""
     if path is not None:
