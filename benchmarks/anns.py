@@ -1,4 +1,4 @@
-"""Which ANN? The same ResNet-20 in torch, TorchScript and ONNX Runtime, in float32 and int8, beside the event engine."""
+"""Which ANN? ResNet-20 in torch, TorchScript and ONNX Runtime, in float32 and int8, beside the event engine."""
 
 from __future__ import annotations
 
@@ -83,9 +83,7 @@ def _measure(
 
 
 @torch.no_grad()
-def _agreement(
-    rivals: dict[str, Rival], names: list[str], subject: Subject, images: torch.Tensor
-) -> dict[str, float]:
+def _agreement(rivals: dict[str, Rival], names: list[str], subject: Subject, images: torch.Tensor) -> dict[str, float]:
     """The share of images that get the class which the ANN gives them."""
     wanted = subject.model(images).argmax(1)
     found = {}

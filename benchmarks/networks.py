@@ -93,15 +93,17 @@ def mobilenet(settings: Settings) -> Subject:
     """MobileNet v1 of width 0.25 at 224 x 224, with public weights and images if the shared folder has them."""
     torch.manual_seed(0)
     model = ftbc.zoo.build("mobilenet-v1-0.25")
-    weights, pictures = (None if settings.shared is None else settings.shared / path for path in (WEIGHTS, PICTURES))
+    shared = settings.shared or Path("nowhere")
     count = settings.pick(64, 2)
-    if pictures is not None and pictures.is_file():
-        images = ftbc.data.read(pictures, "train", limit=count).with_normalise(ftbc.data.NORMALISATIONS["symmetric"])
+    if (shared / PICTURES).is_file():
+        images = ftbc.data.read(shared / PICTURES, "train", limit=count).with_normalise(
+            ftbc.data.NORMALISATIONS["symmetric"]
+        )
         photographs, x = "ImageNet", images.tensor()
     else:
         photographs, x = "random pixels", torch.rand(count, 3, 224, 224) * 2 - 1
-    trained = weights is not None and weights.is_file()
-    model = ftbc.zoo.load_weights(model, weights).eval() if trained else with_statistics(model, x)
+    trained = (shared / WEIGHTS).is_file()
+    model = ftbc.zoo.load_weights(model, shared / WEIGHTS).eval() if trained else with_statistics(model, x)
     calibration = ftbc.FTBC(iterations=4, batch=32, batches=1)
     return Subject(
         name="MobileNet v1 0.25",

@@ -43,7 +43,6 @@ def offers(task: Task) -> tuple[dict[str, Offer], dict[str, str]]:
         return total / task.snn.steps
 
     found = {
-        f"same network, batch {batch}": in_batches(run, task.images, batch)
-        for batch in sizes(BATCHES, task.images)
+        f"same network, batch {batch}": in_batches(run, task.images, batch) for batch in sizes(BATCHES, task.images)
     }
     return found, {"snntorch": library.__version__, "torch": str(torch.__version__)}
