@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: demo test test-all lint format bench clean
+.PHONY: demo test test-all lint format bench peers clean
 
 demo: .venv/ready  ## convert the shipped network and show its accuracy at each time step
 	$(BIN)/ftbc demo
@@ -22,8 +22,13 @@ format: .venv/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/ready  ## speed and memory, as ratios measured side by side
-	$(BIN)/python -m benchmarks
+# PARTS="engines memory" measures some of it; FTBC_SHARED names a folder with weights/ and data/ for MobileNet.
+bench: .venv/ready  ## speed and memory, as ratios measured side by side, and the tables and the plot made of them
+	-$(MAKE) peers
+	$(BIN)/python -m benchmarks $(PARTS)
+	$(BIN)/python -m benchmarks.tables --write
+
+peers: .venv-peers/ready  ## other people's programs to compare with, in an environment of their own
 
 # torch first and pinned: a range would take the newest build with several gigabytes of GPU packages.
 .venv/ready: pyproject.toml
@@ -32,5 +37,18 @@ bench: .venv/ready  ## speed and memory, as ratios measured side by side
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev]"
 	touch $@
 
+# Without their dependencies, because SpikingJelly asks for torchvision and torchaudio, whose wheels do not import beside
+# a torch without a GPU. What cannot be installed is left out of the comparison, which says so.
+PEERS = .venv-peers/bin/pip install --quiet --disable-pip-version-check
+.venv-peers/ready: Makefile
+	$(PYTHON) -m venv .venv-peers
+	$(PEERS) torch==2.13.0
+	$(PEERS) numpy safetensors
+	-$(PEERS) onnx==1.23.2 onnxscript onnxruntime==1.31.1
+	-$(PEERS) tqdm "loguru>=0.7,<1" packaging requests
+	-$(PEERS) --no-deps spikingjelly==2.0.0
+	-$(PEERS) --no-deps snntorch==1.0.0
+	touch $@
+
 clean:
-	rm -rf .venv build dist .pytest_cache .ruff_cache
+	rm -rf .venv .venv-peers build dist .pytest_cache .ruff_cache

@@ -1,41 +1,82 @@
-"""FTBC in one pass against re-running the network for each layer and step, as released code does."""
+"""What a calibration costs: FTBC in one pass against re-running the network, and against passes of the ANN."""
 
 from __future__ import annotations
 
 import torch
 
-import ftbc
-from benchmarks.timing import interleaved
-from ftbc.calibrate import Calibration
-from ftbc.graph.canonical import canonical
-from ftbc.graph.fold import fold
-from ftbc.graph.trace import trace
+from benchmarks import results
+from benchmarks.networks import resnet20
+from benchmarks.settings import Settings
+from ftbc.calibrate import FTBC, Calibration
+from ftbc.convert import convert
+from ftbc.measure.machine import threads as using_threads
+from ftbc.measure.speed import density, folded
+from ftbc.measure.timing import Spread, Timing, Way, fastest, interleaved
+from ftbc.network import SpikingNetwork
+from ftbc.recipe import recipe
 from tests.calibrate.rerun import correct_by_rerunning
 
-STEPS, IMAGES = 4, 32
+UPDATE = "one update, re-run for each layer and step, over one pass"
+WHOLE = "FTBC, 10 iterations of 2 x 128 images, T = 8, over T passes of the ANN"
+WHOLE_QUICK = "FTBC, 1 iteration, over T passes of the ANN"
 
 
-def run() -> dict[str, float]:
-    """One update from one batch of 32 images, ResNet-20, T = 4: the ratio of the two ways."""
-    model = ftbc.zoo.load("resnet20-cifar10")
-    images = ftbc.data.load("cifar10-sample")[0].take(IMAGES).tensor()
-    method = ftbc.FTBC()
-    snn = ftbc.convert(model, images, STEPS, "mean-square").graph
-    ann = canonical(trace(model, images)).graph
-    fold(ann)
-    calibration = Calibration(ann, snn, STEPS, images, torch.Generator())
-    with torch.no_grad():
-        taken = interleaved(
-            {
-                "one pass": lambda: method.correct(calibration, images),
-                "re-run": lambda: correct_by_rerunning(method, calibration, images),
-                "ANN": lambda: ann(images),
-            },
-            repeats=3,
-        )
-    layers = len(ftbc.convert(model, images, 1, "mean-square").layers())
-    one_pass, rerun, ann_seconds = (taken[name][0] for name in ("one pass", "re-run", "ANN"))
-    print(f"FTBC, one update, ResNet-20 ({layers} layers), T = {STEPS}, {IMAGES} images (median of 3)")
-    print(f"  re-run / one pass     {rerun / one_pass:6.1f} x")
-    print(f"  one pass / (T x ANN)  {one_pass / (STEPS * ann_seconds):6.2f} x")
-    return {"rerun_over_one_pass": rerun / one_pass, "one_pass_over_steps_times_ann": one_pass / (STEPS * ann_seconds)}
+def run(settings: Settings) -> None:
+    """Two ratios of time, each for one thread and for all."""
+    rows = []
+    for count in settings.threads:
+        with using_threads(count), torch.no_grad():
+            for what, calibration, spread in (_update(settings), _whole(settings)):
+                steps, images = calibration.steps, calibration.images
+                rows.append(
+                    {
+                        "what": what,
+                        "network": "ResNet-20",
+                        "steps": steps,
+                        "n": len(images),
+                        "density": density(SpikingNetwork(calibration.snn, steps, recipe("ftbc")), images),
+                        "threads": count,
+                        "repeats": settings.repeats,
+                        "ratio": spread.to_dict(),
+                    }
+                )
+                print(f"{what}, T = {steps}, {len(images)} images, {count} threads: {spread} x", flush=True)
+    results.write(settings, "calibration", rows)
+
+
+def _update(settings: Settings) -> tuple[str, Calibration, Spread]:
+    """One update of all biases from one batch of 32 images, T = 4."""
+    steps, images = settings.pick((4, 32), (2, 2))
+    calibration, method = _prepared(settings, steps, images), FTBC()
+    x = calibration.images
+    timings = interleaved(
+        {
+            "one pass": Way(lambda: method.correct(calibration, x)),
+            "re-run": Way(lambda: correct_by_rerunning(method, calibration, x)),
+        },
+        settings.repeats,
+    )
+    return UPDATE, calibration, timings["one pass"].speed_over(timings["re-run"])
+
+
+def _whole(settings: Settings) -> tuple[str, Calibration, Spread]:
+    """A whole calibration over T passes of the ANN over the 256 images that an iteration draws."""
+    steps, images = settings.pick((8, 256), (2, 8))
+    method = settings.pick(FTBC(iterations=10, batch=128, batches=2), FTBC(iterations=1, batch=4, batches=2))
+    calibration = _prepared(settings, steps, images)
+    x = calibration.images
+    ways = {
+        f"ANN {batch}": Way(lambda batch=batch: [calibration.ann(part) for part in x.split(batch)])
+        for batch in (8, 16, 64)
+    }
+    timings = interleaved({"FTBC": Way(lambda: method(calibration)), **ways}, settings.repeats)
+    best = timings[fastest({name: timings[name] for name in ways})[0]]
+    over = Timing(tuple(steps * taken for taken in best.seconds)).speed_over(timings["FTBC"])
+    return settings.pick(WHOLE, WHOLE_QUICK), calibration, over
+
+
+def _prepared(settings: Settings, steps: int, images: int) -> Calibration:
+    subject = resnet20(settings)
+    x = subject.images[:images]
+    snn = convert(subject.model, x, steps, "mean-square").graph
+    return Calibration(folded(subject.model, x), snn, steps, x, torch.Generator().manual_seed(0))

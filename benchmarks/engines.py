@@ -1,39 +1,34 @@
-"""The engines against the ANN with folded BatchNorm, at its best batch."""
+"""The engines against the ANN with folded BatchNorm at its best batch: several networks, T, one thread and all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import torch
-
-import ftbc
-from benchmarks.timing import interleaved
-from ftbc.graph.canonical import canonical
-from ftbc.graph.fold import fold
-from ftbc.graph.trace import trace
-
-IMAGES = 64
+from benchmarks import results
+from benchmarks.networks import Subject, subjects
+from benchmarks.settings import Settings
+from ftbc.convert import convert
+from ftbc.measure.speed import Bench, Speed
+from ftbc.report.table import speed_table
 
 
-def run() -> dict[str, float]:
-    """Image-steps per second of each engine over images per second of the ANN."""
-    model = ftbc.zoo.load("resnet20-cifar10")
-    images = ftbc.data.load("cifar10-sample")[0].take(IMAGES).tensor()
-    ann = canonical(trace(model, images)).graph
-    fold(ann)
-    ratios = {}
-    print(f"image-steps/s over the ANN's images/s, ResNet-20, {IMAGES} images (median of 5)")
-    for steps in (8, 32):
-        snn = ftbc.convert(model, images, steps, "mean-square")
-        ways: dict[str, Callable[[], object]] = {
-            f"ANN {batch}": lambda batch=batch: [ann(part) for part in images.split(batch)] for batch in (8, 16, 64)
-        }
-        ways["layerwise"] = lambda snn=snn: snn(images)
-        ways["stepwise"] = lambda snn=snn: snn(images, engine="stepwise")
-        with torch.no_grad():
-            taken = {name: median for name, (median, _, _) in interleaved(ways).items()}
-        best = min(seconds for name, seconds in taken.items() if name.startswith("ANN"))
-        for engine in ("layerwise", "stepwise"):
-            ratios[f"{engine} T={steps}"] = steps * best / taken[engine]
-            print(f"  {engine:10} T = {steps:3}  {ratios[f'{engine} T={steps}']:5.2f} x")
-    return ratios
+def run(settings: Settings) -> None:
+    """Images a second at T over those of the ANN, many at once and one at a time."""
+    rows = []
+    for subject in subjects(settings):
+        found = measure(subject, settings)
+        rows += [{**subject.about(), **speed.to_dict()} for speed in found]
+        spikes = ", ".join(dict.fromkeys(f"{100 * row.density:.1f} % (T = {row.steps})" for row in found))
+        print(f"{subject.name}: {subject.weights}; {subject.pictures}; recipe {subject.recipe.name}")
+        print(f"{subject.batch} images at once, spikes per neuron and step {spikes}")
+        print(speed_table(found), end="\n\n", flush=True)
+        results.write(settings, "engines", rows)  # after each network: a later one may be interrupted
+
+
+def measure(subject: Subject, settings: Settings) -> list[Speed]:
+    """All engines, T and numbers of threads for one network."""
+    bench = Bench(subject.model, subject.images, repeats=settings.repeats)
+    found = []
+    for steps in settings.pick((4, 8, 32), (2, 4)):
+        snn = convert(subject.model, subject.images, steps, subject.recipe)
+        for threads in settings.threads:
+            found += bench.compare(snn, batches=(subject.batch, 1), threads=threads)
+    return found

@@ -1,4 +1,4 @@
-"""Peak memory of both engines against T, each measured in a process of its own (Linux)."""
+"""Peak memory of every engine against T, each measured in a process of its own (Linux)."""
 
 from __future__ import annotations
 
@@ -6,35 +6,73 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
+
+import torch
 
 import ftbc
+from benchmarks import results
+from benchmarks.networks import cifar, resnet20
+from benchmarks.settings import Settings
+from ftbc.measure.speed import ENGINES, density
+from ftbc.measure.timing import Spread
 
-IMAGES = 128
-
-
-def run() -> dict[str, float]:
-    """How much the peak of a process that has loaded the network grows while it runs, for T = 8 and T = 128."""
-    grown = {}
-    print(f"growth of peak memory while running, ResNet-20, {IMAGES} images, MB")
-    model = ftbc.zoo.load("resnet20-cifar10")
-    calibration, _ = ftbc.data.load("cifar10-sample")
-    with tempfile.TemporaryDirectory() as folder:
-        for steps in (8, 128):
-            path = Path(folder) / f"{steps}.snn"
-            ftbc.convert(model, calibration.take(8), steps, "maximum").save(path)
-            for engine in ("stepwise", "layerwise"):
-                command = [sys.executable, "-m", "benchmarks.memory", str(path), engine]
-                output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-                grown[f"{engine} T={steps}"] = float(output.split()[-1])
-                print(f"  {engine:10} T = {steps:3}  {grown[f'{engine} T={steps}']:7.1f}")
-    return grown
+FORGET = Path("/proc/self/clear_refs")
 
 
-def _measure(path: str, engine: str) -> float:
+def run(settings: Settings) -> None:
+    """How much the peak of a process that has run the network on one image grows while it runs on many."""
+    images = settings.pick(64, 4)
+    if not FORGET.exists():
+        print("memory: left out, it is measured by /proc of Linux\n")
+        results.write(settings, "memory", [], ["left out: it is measured by /proc of Linux"])
+        return
+    rows: list[dict[str, Any]] = []
+    subject = resnet20(settings, "mean-square")
+    print(f"growth of peak memory while running, MB, {subject.name}, {images} images")
+    grown: dict[str, dict[int, Spread]] = {name: {} for name in ENGINES}
+    for steps in settings.pick((8, 128), (2, 4)):
+        with tempfile.TemporaryDirectory() as folder:
+            snn = ftbc.convert(subject.model, subject.images[:64], steps, subject.recipe)
+            snn.save(Path(folder) / "as-it-is.snn")
+            snn.rounded(subject.images[:64]).save(Path(folder) / "whole.snn")
+            values: dict[str, list[float]] = {name: [] for name in ENGINES}
+            for _ in range(settings.repeats):
+                for name, engine in ENGINES.items():
+                    path = Path(folder) / ("whole.snn" if engine.whole else "as-it-is.snn")
+                    values[name].append(_in_a_process(path, engine.engine, images))
+        spikes = density(snn, cifar(images))
+        for name in ENGINES:
+            grown[name][steps] = Spread.of(values[name])
+            rows.append(
+                {
+                    **subject.about(),
+                    "engine": name,
+                    "steps": steps,
+                    "n": images,
+                    "threads": torch.get_num_threads(),
+                    "density": spikes,
+                    "repeats": settings.repeats,
+                    "grown_mb": grown[name][steps].to_dict(),
+                }
+            )
+            print(f"  {name:12} T = {steps:3}  {grown[name][steps]!s:>22}", flush=True)
+    for name, spreads in grown.items():
+        short, long = min(spreads), max(spreads)
+        print(f"  {name:12} T = {long} over T = {short}  {spreads[long].median / spreads[short].median:.2f} x")
+    results.write(settings, "memory", rows)
+
+
+def _in_a_process(path: Path, engine: str, images: int) -> float:
+    command = [sys.executable, "-m", "benchmarks.memory", str(path), engine, str(images)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+
+
+def _measure(path: str, engine: str, count: int) -> float:
     snn = ftbc.load(path)
-    images = ftbc.data.load("cifar10-sample")[0].take(IMAGES).tensor()
+    images = cifar(count)
     snn(images[:1], engine=engine)
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    FORGET.write_text("5")  # forget the peak so far
     before = _peak()
     snn(images, engine=engine)
     return _peak() - before
@@ -47,4 +85,4 @@ def _peak() -> float:
 
 
 if __name__ == "__main__":
-    print(_measure(sys.argv[1], sys.argv[2]))
+    print(_measure(sys.argv[1], sys.argv[2], int(sys.argv[3])))

@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from ftbc.cli.bench import bench
 from ftbc.cli.check import check
 from ftbc.cli.convert import convert
 from ftbc.cli.data import data
@@ -29,7 +30,7 @@ app = typer.Typer(
     help="Turn trained PyTorch networks into spiking ones that are right from their first time steps.",
     epilog="Every command takes --debug, which shows the whole traceback of an error.",
 )
-for command in (demo, check, convert, evaluate, train, methods):
+for command in (demo, check, convert, evaluate, bench, train, methods):
     app.command()(command)
 app.add_typer(data, name="data")
 

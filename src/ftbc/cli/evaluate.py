@@ -27,6 +27,7 @@ from ftbc.cli.options import (
     find_calibration,
     find_model,
     find_recipe,
+    find_steps,
     find_test,
     rounded,
     write_json,
@@ -64,7 +65,7 @@ def evaluate(
     require_engine(engine)
     if snn is not None and whole:
         raise InputError("--rounded belongs to the conversion: use ftbc convert --rounded, then measure its file")
-    methods, times, rule = [find_recipe(name) for name in recipe.split(",")], _numbers(steps), _rule(stop)
+    methods, times, rule = [find_recipe(name) for name in recipe.split(",")], find_steps(steps), _rule(stop)
     network = find_model(model, weights, classes)
     test = find_test(data, normalise, test_images, seed)
     saved = None if snn is None else ftbc.load(snn)
@@ -104,13 +105,6 @@ def evaluate(
         typer.echo("Each T with a calibration of its own:")
         typer.echo(accuracy_table(times, columns, rows[0]["reference_accuracy"]))
     write_json(json, {"model": model, "data": test.name, "results": rows})
-
-
-def _numbers(steps: str) -> list[int]:
-    try:
-        return [int(part) for part in steps.split(",")]
-    except ValueError:
-        raise InputError(f"--steps {steps}: give whole numbers with commas between, such as 1,2,4,8") from None
 
 
 def _rule(stop: float | None) -> ftbc.Confidence | None:

@@ -101,6 +101,14 @@ def rounded(snn: SpikingNetwork, images: Images) -> SpikingNetwork:
     return snn.rounded(images.take(min(64, len(images))).tensor())
 
 
+def find_steps(steps: str) -> list[int]:
+    """Several numbers of time steps from one option."""
+    try:
+        return [int(part) for part in steps.split(",")]
+    except ValueError:
+        raise InputError(f"--steps {steps}: give whole numbers with commas between, such as 1,2,4,8") from None
+
+
 def write_json(path: Path | None, content: Any) -> None:
     """Write a result for programs, if a path was given."""
     if path is not None:

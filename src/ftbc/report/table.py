@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ftbc.measure.speed import Speed
+
 
 def accuracy_table(steps: Sequence[int], columns: Mapping[str, Mapping[int, float]], reference: float | None) -> str:
     """Accuracy in percent, a row for each T and a column for each method, the ANN last.
@@ -20,4 +22,21 @@ def accuracy_table(steps: Sequence[int], columns: Mapping[str, Mapping[int, floa
     for t in steps:
         cells = [f"{columns[name][t]:{width - 1}.2f}%" for name, width in widths.items()]
         lines.append(f"{t:4}" + "".join(cells) + ("" if reference is None else f"{reference:7.2f}%"))
+    return "\n".join(lines)
+
+
+def speed_table(rows: Sequence[Speed]) -> str:
+    """A line for each engine, T and number of threads: its speed over that of the ANN, many images at once and one."""
+    lines = [
+        f"{'T':>4}  {'threads':>7}  {'engine':12} {'images/s over ANN':>19}  {'image-steps/s over ANN':>22}  "
+        f"{'one image at a time':>19}"
+    ]
+    alone = {(row.engine, row.steps, row.threads): row for row in rows if row.batch == 1}
+    together = {(row.engine, row.steps, row.threads): row for row in rows if row.batch > 1} or alone
+    for key, row in together.items():
+        single = str(alone[key].over_ann) if key in alone else "-"
+        lines.append(
+            f"{row.steps:4}  {row.threads:7}  {row.engine:12} {row.over_ann!s:>19}  {row.steps_over_ann!s:>22}  "
+            f"{single:>19}"
+        )
     return "\n".join(lines)

@@ -1,0 +1,161 @@
+"""Where the time goes: the share of each kind of work in one run of an engine."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks import results
+from benchmarks.networks import Subject, resnet20
+from benchmarks.settings import Settings
+from ftbc.convert import convert
+from ftbc.graph.ir import Graph
+from ftbc.graph.ops import Synapses
+from ftbc.measure.machine import threads as using_threads
+from ftbc.measure.speed import ENGINES, density
+from ftbc.measure.timing import Spread
+from ftbc.network import SpikingNetwork
+from ftbc.neuron.temporal import Temporal
+from ftbc.simulate import event_engine, layerwise, stepwise
+from ftbc.simulate.event.packed import Packed
+
+WEIGHTS, NEURONS, OTHER = "convolutions and linear layers", "neurons", "sums, pools, factors"
+EVENTS, FIRING, DENSE = "adding weights for spikes", "walking over pixels, biases, firing", "dense layers (stem, head)"
+UNPACK, REST = "unpacking spikes for dense layers", "all else: Python, memory"
+
+
+class Stopwatch:
+    """Adds up the seconds spent in methods, by kind of work."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    def watch(self, owner: Any, method: str, kind: str) -> None:
+        """Time a method of one object."""
+        setattr(owner, method, self.timed(getattr(owner, method), kind))
+
+    def timed(self, call: Callable[..., Any], kind: str) -> Callable[..., Any]:
+        """The same call, with its time added up."""
+
+        def run(*given: Any, **named: Any) -> Any:
+            begun = time.perf_counter()
+            try:
+                return call(*given, **named)
+            finally:
+                self.seconds[kind] += time.perf_counter() - begun
+
+        return run
+
+
+def run(settings: Settings) -> None:
+    """Shares in percent for every engine, ResNet-20, T = 8, one thread."""
+    subject = resnet20(settings)
+    snn = convert(subject.model, subject.images, settings.pick(8, 2), subject.recipe)
+    images = subject.images[: subject.batch]
+    rows: list[dict[str, Any]] = []
+    print(f"share of the time, {subject.name}, T = {snn.steps}, {len(images)} images, 1 thread")
+    with using_threads(1), torch.no_grad():
+        for name, engine in ENGINES.items():
+            network = snn.rounded(images) if engine.whole else snn
+            take = _events if engine.engine == "event" else _dense
+            rounds = [take(network, images, engine.engine) for _ in range(settings.repeats + 1)][1:]
+            for kind in rounds[0]:
+                spread = Spread.of([100 * shares.get(kind, 0.0) for shares in rounds])
+                rows.append(_row(subject, snn, images, name, kind, spread, settings))
+                print(f"  {name:12} {kind:36} {spread!s:>20} %", flush=True)
+    results.write(settings, "profiles", rows)
+
+
+def _row(
+    subject: Subject, snn: SpikingNetwork, images: Tensor, engine: str, kind: str, spread: Spread, settings: Settings
+) -> dict[str, Any]:
+    return {
+        **subject.about(),
+        "engine": engine,
+        "work": kind,
+        "steps": snn.steps,
+        "n": len(images),
+        "threads": 1,
+        "density": density(snn, images),
+        "repeats": settings.repeats,
+        "percent": spread.to_dict(),
+    }
+
+
+def _dense(network: SpikingNetwork, images: Tensor, engine: str) -> dict[str, float]:
+    watch, graph = Stopwatch(), network.graph.copy()
+    _watch_nodes(watch, graph)
+    begun = time.perf_counter()
+    if engine == "stepwise":
+        for _ in stepwise(graph, images, network.steps):
+            pass
+    else:
+        layerwise(graph, images, network.steps)
+    return _shares(watch, time.perf_counter() - begun, (WEIGHTS, NEURONS, OTHER))
+
+
+def _watch_nodes(watch: Stopwatch, graph: Graph) -> None:
+    for node in graph:
+        if isinstance(node.module, Temporal):
+            watch.watch(node.module, "run", NEURONS)  # `forward` calls it
+        else:
+            watch.watch(node.module, "forward", WEIGHTS if isinstance(node.module, Synapses) else OTHER)
+
+
+def _events(network: SpikingNetwork, images: Tensor, _: str) -> dict[str, float]:
+    """As `_dense`; each layer runs once more without its spikes, which tells the two parts of its time apart."""
+    rates = {name: rate for name, (rate, _) in network.measured.items()}
+    engine = event_engine(network.graph, rates)
+    engine.run(images, network.steps)  # compile, and fill the caches
+    watch = Stopwatch()
+    again = 0.0
+    for node in engine.graph:
+        if node.name not in engine.layers:
+            watch.watch(node.module, "run" if isinstance(node.module, Temporal) else "forward", DENSE)
+    for layer in [*engine.layers.values(), *engine.reserve.values()]:
+        real = layer.run
+
+        def twice(sources: dict[str, Packed], *given: Any, real=real) -> Any:  # type: ignore[no-untyped-def]
+            nonlocal again
+            begun = time.perf_counter()
+            found = real(sources, *given)
+            taken = time.perf_counter() - begun
+            begun = time.perf_counter()
+            silent = {name: Packed(np.zeros_like(spikes.words), spikes.shape) for name, spikes in sources.items()}
+            middle = time.perf_counter()
+            real(silent, *given)
+            ended = time.perf_counter()
+            quiet = min(taken, ended - middle)
+            watch.seconds[EVENTS] += taken - quiet
+            watch.seconds[FIRING] += quiet
+            again += ended - begun
+            return found
+
+        setattr(layer, "run", twice)  # noqa: B010
+    with _unpacking_timed(watch):
+        begun = time.perf_counter()
+        engine.run(images, network.steps)
+        total = time.perf_counter() - begun - again
+    return _shares(watch, total, (EVENTS, FIRING, DENSE, UNPACK))
+
+
+@contextmanager
+def _unpacking_timed(watch: Stopwatch) -> Iterator[None]:
+    real = Packed.unpack
+    Packed.unpack = watch.timed(real, UNPACK)  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Packed.unpack = real  # type: ignore[method-assign]
+
+
+def _shares(watch: Stopwatch, total: float, kinds: tuple[str, ...]) -> dict[str, float]:
+    shares = {kind: watch.seconds[kind] / total for kind in kinds}
+    return {**shares, REST: max(0.0, 1 - sum(shares.values()))}
