@@ -71,15 +71,21 @@ def _move_forward(graph: Graph) -> None:
     """Push factors behind operations that treat each channel alike, until weights or a sum take them."""
     for node in list(graph):
         if isinstance(node.module, (*AveragePool, *_CHANNELWISE, Reshape, Concat)):
-            factors = [_factor(graph, name) for name in node.inputs]
-            moved = _through(node, factors, graph)
-            if moved is not None:
-                node.inputs = tuple(
-                    name if factor is None else graph[name].inputs[0]
-                    for name, factor in zip(node.inputs, factors, strict=True)
-                )
-                multiply(graph, node.name, moved)
+            while _move_behind(graph, node):  # one factor may stand before another
+                pass
     graph.prune()
+
+
+def _move_behind(graph: Graph, node: Node) -> bool:
+    factors = [_factor(graph, name) for name in node.inputs]
+    moved = _through(node, factors, graph)
+    if moved is None:
+        return False
+    node.inputs = tuple(
+        name if factor is None else graph[name].inputs[0] for name, factor in zip(node.inputs, factors, strict=True)
+    )
+    multiply(graph, node.name, moved)
+    return True
 
 
 def _factor(graph: Graph, name: str) -> Tensor | None:
