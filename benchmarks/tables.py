@@ -1,12 +1,21 @@
-"""The accuracy tables of README, from what ftbc evaluate wrote into results/: python -m benchmarks.tables"""
+"""Tables from results/: python -m benchmarks.tables prints those of accuracy, which README shows, and with --write
+puts those of speed, and the plot, into docs/speed.md."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import re
 from collections import defaultdict
 from pathlib import Path
 
+from benchmarks import results
+from benchmarks.speed_tables import BLOCKS, PLOT, block
+from ftbc.atomic import replacing
+
 STEPS = (1, 2, 4, 8, 16, 32, 64, 128)
+PAGE = Path("docs/speed.md")
+_BLOCK = re.compile(r"(<!-- table (?P<name>[a-z-]+): [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
 RECIPES = {"maximum": "largest activation", "mean-square": "least square error", "ftbc": "FTBC"}
 
 
@@ -52,5 +61,37 @@ def _cell(accuracy: float | None, images: int, most: int) -> str:
     return f"{accuracy:.2f}" + (f" ({images:,})" if images != most else "")
 
 
+def filled(page: str, folder: Path = Path("results")) -> str:
+    """A page with each of its blocks made anew."""
+    for name in (match["name"] for match in _BLOCK.finditer(page)):
+        if name not in BLOCKS:
+            raise SystemExit(f"there is no table '{name}': there are {', '.join(BLOCKS)}")
+    return _BLOCK.sub(lambda match: f"{match[1]}{block(match['name'], folder)}\n{match[3]}", page)
+
+
+def write(folder: Path = Path("results"), page: Path = PAGE) -> None:
+    """Make the blocks and the plot of the page anew."""
+    text = filled(page.read_text(), folder)
+    with replacing(page) as file:
+        file.write(text.encode())
+    content = results.read(folder, "growth")
+    if content is not None and any(row["growth"] == "density" for row in content["rows"]):
+        from benchmarks.pictures import speed_against_density
+
+        speed_against_density(content["rows"], page.parent / PLOT)
+
+
+def main() -> None:
+    """Read the options."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tables", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="put the tables of speed and the plot into docs/")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of the results")
+    given = parser.parse_args()
+    if given.write:
+        write(given.results)
+    else:
+        print(tables(given.results))
+
+
 if __name__ == "__main__":
-    print(tables())
+    main()
