@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import ftbc
+from ftbc.activation import QCFS
 from ftbc.errors import FileError, FtbcError, InputError, NotFiniteError, RecipeError, TraceError, UnsupportedError
 
 from .conftest import Refused
@@ -210,9 +211,14 @@ def test_a_successful_conversion_changes_nothing(model: nn.Module, images: Tenso
 # ---- silent channels -------------------------------------------------------------------------------------
 
 
+def activation_for(recipe: str) -> nn.Module:
+    return QCFS(4, 0.5) if recipe == "qcfs" else nn.ReLU()
+
+
 @pytest.mark.parametrize("recipe", list(ftbc.recipes()))
 def test_a_channel_that_is_never_active(recipe: str) -> None:
-    net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 2))
+    act = activation_for(recipe)
+    net = nn.Sequential(nn.Linear(4, 6), act, nn.Linear(6, 6), act, nn.Linear(6, 2))
     with torch.no_grad():
         net[0].weight[2], net[0].bias[2] = -1.0, -0.5
     x = torch.rand(32, 4)
@@ -226,7 +232,8 @@ def test_a_channel_that_is_never_active(recipe: str) -> None:
 
 @pytest.mark.parametrize("recipe", list(ftbc.recipes()))
 def test_a_layer_that_is_never_active(recipe: str, tmp_path: Path) -> None:
-    net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3), nn.ReLU(), nn.Linear(3, 2))
+    act = activation_for(recipe)
+    net = nn.Sequential(nn.Linear(4, 6), act, nn.Linear(6, 3), act, nn.Linear(3, 2))
     with torch.no_grad():
         net[2].weight.zero_()
         net[2].bias.fill_(-1.0)

@@ -17,6 +17,7 @@ NEEDED = {"torch", "numpy", "safetensors"}
 
 # The way of the data. A folder imports from folders before it; those of one row know nothing of each other.
 ORDER = [
+    {"activation"},
     {"graph"},
     {"neuron"},
     {"threshold", "initial"},
@@ -28,7 +29,7 @@ ORDER = [
     {"cli"},
 ]
 # Beside the way: each with all that it may import, apart from the modules of the package itself.
-BESIDE = {"data": set(), "zoo": set(), "activation": set(), "train": {"data", "zoo"}}
+BESIDE = {"data": set(), "zoo": set(), "train": {"data", "zoo"}}
 # The type `Progress` alone: train.accuracy reports as calibrations do.
 ALLOWED = {("train", "ftbc.calibrate.base")}
 

@@ -75,6 +75,11 @@ def check(model: nn.Module, example: Any) -> CheckReport:
     notes = []
     if cleaned.head is not None:
         notes.append(f"The final {type(cleaned.head).__name__} is applied to the averaged output.")
+    sites = [node.module for node in cleaned.graph.of_type(Activation)]
+    if sites and all(site.upper is not None for site in sites):
+        levels = sorted({site.levels for site in sites if site.levels is not None})  # type: ignore[type-var]
+        steps = f" in {', '.join(map(str, levels))} steps" if levels else ""
+        notes.append(f"Every activation was trained with a threshold{steps}: the recipe 'qcfs' takes these.")
     return CheckReport(rows, problems, tuple(notes))
 
 

@@ -19,6 +19,7 @@ from ftbc.graph.layout import channels_last
 from ftbc.graph.ops import MaxPool
 from ftbc.graph.plain import plain_copy
 from ftbc.graph.pool import POLICIES
+from ftbc.graph.smooth import smooth_graph, smooth_model
 from ftbc.graph.trace import trace
 from ftbc.measure.match import relative_error_and_rate
 from ftbc.network import SpikingNetwork
@@ -85,9 +86,9 @@ def convert(
 
 def _require_same(model: nn.Module, cleaned: Cleaned, x: Tensor) -> None:
     """Compare the clean graph with the model itself: a conversion of something else is worse than none."""
-    found = cleaned.graph(x, require_finite)
+    found = smooth_graph(cleaned.graph)(x, require_finite)
     found = cleaned.head(found) if cleaned.head is not None else found
-    wanted = plain_copy(model)(x.clone())  # a forward may write into its input
+    wanted = smooth_model(plain_copy(model))(x.clone())  # a forward may write into its input
     wanted = wanted[0] if isinstance(wanted, tuple | list) else wanted
     gap = float((found - wanted).abs().max()) if found.shape == wanted.shape else float("inf")
     if not gap <= _SAME * float(wanted.abs().max() + 1e-6):

@@ -32,7 +32,7 @@ class FileError(FtbcError):
 
 
 class ModelError(FtbcError):
-    """A model that is not in the zoo, or weights that do not fit it."""
+    """A model that is not in the zoo, a setting that it does not have, or weights that do not fit it."""
 
 
 class MissingExtraError(FtbcError):

@@ -15,7 +15,7 @@ from ftbc.calibrate import FTBC, Calibrator
 from ftbc.errors import FileError, RecipeError
 from ftbc.graph.pool import POLICIES
 from ftbc.initial import Half, SpreadHalf
-from ftbc.threshold import Maximum, MeanSquare, Percentile
+from ftbc.threshold import Maximum, MeanSquare, Percentile, Trained
 
 _PIECES = {
     name: getattr(package, name)
@@ -159,6 +159,11 @@ _RECIPES = (
     Recipe(
         name="mean-square",
         summary="thresholds of least square error per channel, membranes half charged; no calibration",
+    ),
+    Recipe(
+        name="qcfs",
+        summary="for networks trained with QCFS: the trained thresholds, membranes half charged; no calibration",
+        threshold=Trained(),
     ),
     Recipe(
         name="ftbc",

@@ -38,6 +38,8 @@ def settled(model: nn.Module, seed: int = 3) -> nn.Module:
     for parameter in model.parameters():
         fan_in = parameter[0].numel() if parameter.ndim > 1 else 4
         parameter.data.normal_(0, fan_in**-0.5, generator=generator)
+        if not parameter.ndim:  # a threshold
+            parameter.data.abs_().add_(0.3)
     for module in model.modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.running_mean is not None:
             module.running_mean.uniform_(-0.5, 0.5, generator=generator)

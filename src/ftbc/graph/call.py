@@ -93,10 +93,13 @@ class Call:
         """Whether nothing but the network's output reads this result."""
         return all(user.op == "output" for user in self.node.users)
 
-    def emit(self, module: nn.Module, *inputs: Value, shape: Shape | None = None) -> Value:
-        """Add an operation to the clean graph; without ``shape`` it gives the result of the call."""
+    def emit(self, module: nn.Module, *inputs: Value, shape: Shape | None = None, suffix: str = "") -> Value:
+        """Add an operation to the clean graph; without ``shape`` it gives the result of the call.
+
+        suffix: goes behind the name of the call where this is not the operation that should bear it.
+        """
         shape = self.shape if shape is None else shape
-        node = Node(self.name, module, tuple(v.name for v in inputs), shape, source_of(self.node))
+        node = Node(self.name + suffix, module, tuple(v.name for v in inputs), shape, source_of(self.node))
         return Value(self.cleaned.graph.append(node), shape)
 
     def problem(self, remedy: str) -> Problem:

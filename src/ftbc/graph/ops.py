@@ -8,9 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ftbc.activation.slip_relu import mixture
+
 
 class Activation(nn.Module):
     """A site where a spiking neuron will stand: ``a = clamp(z, 0, upper)``; ``upper=None`` is the plain ReLU."""
+
+    levels: int | None = None
 
     def __init__(self, upper: float | None = None) -> None:
         super().__init__()
@@ -23,6 +27,25 @@ class Activation(nn.Module):
     def extra_repr(self) -> str:
         """What is shown behind the name of the module."""
         return "" if self.upper is None else f"upper={self.upper:g}"
+
+
+class Staircase(Activation):
+    """A site that was trained with ``levels`` steps up to ``upper``: the equation of `activation/slip_relu.py`."""
+
+    def __init__(
+        self, upper: float, levels: int, slope: float = 0.0, clip_shift: float = 0.0, step_shift: float = 0.5
+    ) -> None:
+        super().__init__(upper)
+        self.levels: int = levels
+        self.slope, self.clip_shift, self.step_shift = slope, clip_shift, step_shift
+
+    def forward(self, z: Tensor) -> Tensor:
+        """The quantised input."""
+        return mixture(z, z.new_tensor(self.upper), self.levels, self.slope, self.clip_shift, self.step_shift)
+
+    def extra_repr(self) -> str:
+        """What is shown behind the name of the module."""
+        return f"{super().extra_repr()}, levels={self.levels}"
 
 
 class Sum(nn.Module):

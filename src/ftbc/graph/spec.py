@@ -38,6 +38,7 @@ _ARGUMENTS: dict[type[nn.Module], tuple[str, ...]] = {
     nn.Sigmoid: (),
     nn.Tanh: (),
     ops.Activation: ("upper",),
+    ops.Staircase: ("upper", "levels", "slope", "clip_shift", "step_shift"),
     ops.Sum: ("weights",),
     ops.Affine: (),
     ops.Concat: ("dim",),

@@ -14,12 +14,13 @@ import torch
 from torch import Tensor, fx, nn
 
 from ftbc.errors import TraceError
+from ftbc.graph.leaves import is_leaf, restore, stand_ins
 from ftbc.graph.memory import Place
-from ftbc.graph.ops import Activation
 from ftbc.graph.plain import plain_copy
 
 _TORCH = str(Path(str(torch.__file__)).parent)
 _OURS = str(Path(__file__).parents[1])
+_HERE = str(Path(__file__).parent)
 
 
 @dataclass
@@ -57,8 +58,10 @@ def by_export(model: nn.Module, example: Tensor) -> Recorded:
     sizes: Any = ({0: batch},)
     if arguments[0].kind is inspect.Parameter.VAR_POSITIONAL:
         sizes = (sizes,)
-    program = torch.export.export(model, (example,), dynamic_shapes=sizes, strict=False)
+    with stand_ins(model) as leaves:
+        program = torch.export.export(model, (example,), dynamic_shapes=sizes, strict=False)
     module = program.module()
+    restore(module, leaves)
     return module, module.graph
 
 
@@ -93,7 +96,7 @@ def source_of(node: fx.Node) -> str:
     """``file.py:line`` of the user's code that made a node, or an empty string."""
     frames = re.findall(r'File "([^"]+)", line (\d+)', node.stack_trace or "")
     for file, line in reversed(frames):
-        if not file.startswith((_TORCH, "torch/")):
+        if not file.startswith((_TORCH, "torch/", _HERE)):
             return f"{Path(file).name}:{line}"
     return ""
 
@@ -125,7 +128,7 @@ class _Tracer(fx.Tracer):
     record_stack_traces = True
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return isinstance(m, Activation) or super().is_leaf_module(m, module_qualified_name)
+        return is_leaf(m) or super().is_leaf_module(m, module_qualified_name)
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
         return _Proxy(node, self)

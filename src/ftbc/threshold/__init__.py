@@ -7,5 +7,6 @@ from ftbc.threshold.activations import Activations, Grain
 from ftbc.threshold.maximum import Maximum
 from ftbc.threshold.mean_square import MeanSquare
 from ftbc.threshold.percentile import Percentile
+from ftbc.threshold.trained import Trained
 
-__all__ = ["Activations", "Grain", "Maximum", "MeanSquare", "Percentile"]
+__all__ = ["Activations", "Grain", "Maximum", "MeanSquare", "Percentile", "Trained"]

@@ -25,12 +25,17 @@ class Activations:
     """Positive activations of one site in groups (by `Grain`).
 
     maximum: ``[G]``; counts: ``[G, bins]``, how many activations lie in each of ``bins`` equal parts of 0 ..
-    maximum; shape: that of a threshold per layer ``[1]``, channel ``[C]`` or neuron ``[C, H, W]``.
+    maximum; shape: that of a threshold per layer ``[1]``, channel ``[C]`` or neuron ``[C, H, W]``. upper: the bound
+    that the activation was trained with, None for a plain ReLU; levels: its steps up to there, None if it has none;
+    place: how messages name the site.
     """
 
     maximum: Tensor
     counts: Tensor
     shape: tuple[int, ...]
+    upper: float | None = None
+    levels: int | None = None
+    place: str = "an activation"
 
     @property
     def centres(self) -> Tensor:
@@ -67,7 +72,8 @@ def gather(ann: Graph, batches: Iterable[Tensor], grain: Grain) -> dict[str, Act
         largest = _groups(a, grain).amax(0).double()
         if node.name in found:
             largest = torch.maximum(found[node.name].maximum, largest)
-        found[node.name] = Activations(largest, largest.new_zeros(0), grain_shape(grain, node.shape))
+        shape, site = grain_shape(grain, node.shape), node.module
+        found[node.name] = Activations(largest, largest.new_zeros(0), shape, site.upper, site.levels, node.place)
 
     def count(node: Node, a: Tensor) -> None:
         if node.name not in found:

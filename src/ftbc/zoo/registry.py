@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import hashlib
 import inspect
@@ -108,8 +109,9 @@ def entries() -> dict[str, Entry]:
 def build(name: str, **settings: Any) -> nn.Module:
     """An untrained network, for example ``build("vgg16-cifar", classes=100, width=0.5, batch_norm=False)``.
 
-    Every architecture takes ``classes``, ``width``, ``batch_norm`` and ``activation``, which is called for each
-    activation; the docstring of its class tells of the rest.
+    Every architecture takes ``classes``, ``width``, ``batch_norm`` and ``activation``: a class or function, which is
+    called for each activation, or a module such as ``ftbc.activation.QCFS(levels=4)``, which is copied for each: all
+    have parameters of their own. The docstring of the network's class tells of the rest.
     """
     if name in entries():
         raise ModelError(f"'{name}' is a trained network: load it with ftbc.zoo.load")
@@ -120,6 +122,10 @@ def build(name: str, **settings: Any) -> nn.Module:
     for setting in settings:
         if setting not in known:
             raise ModelError(f"network '{name}' has no setting '{setting}': it takes {', '.join(known)}")
+    # A module stands for its own settings: a second set of classes to hold them would say the same twice.
+    prototype = settings.get("activation")
+    if isinstance(prototype, nn.Module):
+        settings["activation"] = partial(copy.deepcopy, prototype)
     return make(**settings)
 
 

@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from ftbc.graph.ops import Activation
+from ftbc.activation import QCFS, RateNorm, SlipReLU, ThresholdReLU
+from ftbc.graph.ops import Activation, Staircase
 from tests.graph.table.entries import conv, entry
 
 for _name, _run in {
@@ -48,8 +49,14 @@ for _name, _act in {
     "nn.Threshold(0, 0)": nn.Threshold(0, 0),
     "ftbc Activation": Activation(),
     "ftbc Activation with bound": Activation(0.5),
+    "ftbc Staircase": Staircase(0.5, 4),
+    "ThresholdReLU": ThresholdReLU(),
+    "QCFS": QCFS(4),
+    "SlipReLU": SlipReLU(4),
+    "RateNorm": RateNorm(),
 }.items():
     entry(_name, lambda m, x: m.act(m.a(x) * 4), a=conv(), act=_act)
 
 entry("one module called twice", lambda m, x: m.act(m.b(m.act(m.a(x)))), sites=2, a=conv(), b=conv(6), act=nn.ReLU())
+entry("one QCFS called twice", lambda m, x: m.act(m.b(m.act(m.a(x)))), sites=2, a=conv(), b=conv(6), act=QCFS(8))
 entry("one convolution called twice", lambda m, x: F.relu(m.a(F.relu(m.a(x)))), sites=2, a=conv(4, 4))

@@ -14,11 +14,12 @@ from ftbc.graph.rules import (
     resizing,
     shapes,
     slicing,
+    trained,
     weights,
 )
 from ftbc.graph.rules.registry import RULES
 
 __all__ = [
     "RULES", "activations", "arithmetic", "heads", "joining", "normalisation", "nothing", "pooling", "resizing",
-    "shapes", "slicing", "weights",
+    "shapes", "slicing", "trained", "weights",
 ]  # fmt: skip

@@ -66,7 +66,7 @@ def _threshold_module(call: Call, module: nn.Threshold, x: Value) -> Value:
     return _threshold(call, x, module.threshold, module.value)
 
 
-@rule("Activation")
+@rule("Activation", "Staircase")
 def _own_activation(call: Call, module: ops.Activation, x: Value) -> Value:
     return call.emit(spec.clone(module), x)
 

@@ -55,13 +55,13 @@ def _combine(call: Call, a: Any, weight_a: float, b: Any, weight_b: float) -> Va
     return affine(call, x, scale, _constant(call, constant, x) * weight)
 
 
-def affine(call: Call, x: Value, scale: Any, shift: Any) -> Value:
+def affine(call: Call, x: Value, scale: Any, shift: Any, suffix: str = "") -> Value:
     """``scale * x + shift``; a map that changes nothing is left out."""
     ones = torch.ones((1,) * x.ndim, dtype=call.dtype, device=call.device)
     scale, shift = (ones * scale).contiguous(), (ones * shift).contiguous()
     if call.shape == x.shape and bool((scale == 1).all()) and bool((shift == 0).all()):
         return x
-    return call.emit(ops.Affine(scale, shift), x)
+    return call.emit(ops.Affine(scale, shift), x, suffix=suffix)
 
 
 def _constant(call: Call, constant: Any, x: Value) -> Tensor:

@@ -1,0 +1,1 @@
+"""Tests of ftbc.activation: each equation and each derivative written out naively, number by number."""
