@@ -68,7 +68,8 @@ def _in_chunks(graph: Graph, x: Tensor, steps: int, chunk: int, time_first: bool
             if isinstance(node.module, Temporal):
                 values[node.name] = node.module.run(over_time(node.inputs[0])).flatten(0, 1)
             elif node.name in changing:
-                inputs = [values[i] if i in changing else over_time(i).flatten(0, 1) for i in node.inputs]
+                # Joined, not expanded and flattened: that would lose the order of a value in memory, and the last bit.
+                inputs = [values[i] if i in changing else torch.cat([values[i]] * count) for i in node.inputs]
                 values[node.name] = node.module(*inputs)
             if observe is not None:
                 observe(node, [over_time(name) for name in node.inputs], over_time(node.name), start)
