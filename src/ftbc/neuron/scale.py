@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ftbc.graph.fold import fold
-from ftbc.graph.ir import INPUT, Graph, Node, Shape
+from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.ops import Affine, AveragePool, Concat, Pad, Reduce, Reshape, Slice, Sum
 from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.max_pool import SpikingMaxPool
@@ -22,6 +22,7 @@ from ftbc.neuron.max_pool import SpikingMaxPool
 _CHANNELWISE = (SpikingMaxPool, nn.Upsample, Reduce, Slice, Pad)
 
 
+@torch.no_grad()
 def scale_thresholds_to_one(graph: Graph) -> None:
     """Rewrite a spiking graph in place; spikes and outputs stay what they were, in exact arithmetic."""
     for node in graph.of_type(IntegrateFire):
@@ -32,7 +33,7 @@ def scale_thresholds_to_one(graph: Graph) -> None:
         theta = neuron.spread(neuron.threshold).unsqueeze(0)
         _insert_factor(graph, node.inputs[0], 1 / theta, [node], "to_unit")
         multiply(graph, node.name, theta)
-        neuron.bias = _divided(neuron, node.shape)
+        neuron.bias = _divided(neuron)
         neuron.initial = neuron.initial / neuron.threshold
         neuron.threshold = torch.ones_like(neuron.threshold)
     _move_forward(graph)
@@ -48,10 +49,11 @@ def multiply(graph: Graph, value: str, factor: Tensor) -> None:
         graph.output = _factor_node(graph, value, factor, "from_unit", [])
 
 
-def _divided(neuron: IntegrateFire, shape: Shape) -> Tensor:
+def _divided(neuron: IntegrateFire) -> Tensor:
     """b[t] / theta, with an entry per channel unless either of the two has one per neuron."""
     rows = torch.stack([neuron.spread(row) for row in neuron.bias]) / neuron.spread(neuron.threshold)
-    return rows if tuple(rows.shape[1:]) == shape else rows.reshape(neuron.steps, -1)
+    per_neuron = max(neuron.threshold.ndim, neuron.bias.ndim - 1) == neuron.rank
+    return rows if per_neuron else rows.reshape(neuron.steps, -1)
 
 
 def _insert_factor(graph: Graph, value: str, factor: Tensor, readers: list[Node], suffix: str) -> None:
