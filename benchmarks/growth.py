@@ -101,7 +101,7 @@ def at_density(snn: SpikingNetwork, ann: Graph, images: Tensor, share: float) ->
         neuron = node.module
         if not isinstance(neuron, IntegrateFire):
             return neuron(current)
-        theta, u = neuron.spread(neuron.threshold), neuron.charge(current)
+        theta, u = neuron.spread(neuron.threshold), neuron.membrane(current) + current
         # In units of the threshold: a shift of all by one number makes the share of them reach 1.
         missing = ((theta - u) / theta).flatten()
         rank = min(len(missing) - 1, int(share * len(missing)))

@@ -31,7 +31,7 @@ from ftbc.threshold.activations import gather, require_finite
 
 log = logging.getLogger(__name__)
 _BATCH = 128
-_MEASURED = 64
+_MEASURED = 32
 _SAME = 1e-3
 
 

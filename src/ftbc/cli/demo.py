@@ -33,9 +33,9 @@ def demo(
     make_folder(to)
     require_writable(json)
     ann = ftbc.zoo.load(NETWORK)
-    calibration, test = ftbc.data.load("cifar10-sample", calibration=256, test=test_images)
+    calibration, test = ftbc.data.load("cifar10-sample", calibration=128, test=test_images)
     # Fewer and smaller batches than the recipe's own: a demonstration should not take long.
-    quick = ftbc.recipe("ftbc", calibrate=(ftbc.FTBC(batch=32, iterations=6),))
+    quick = ftbc.recipe("ftbc", calibrate=(ftbc.FTBC(batch=32, iterations=5),))
     methods = {"without FTBC": ftbc.recipe("mean-square"), "with FTBC": quick}
     curves: dict[str, list[float]] = {label: [] for label in methods}
     reference = None

@@ -60,7 +60,7 @@ class IntegrateFire(Temporal):
     def mean_output(self, x: Tensor) -> Tensor:
         """The mean of the spikes that this step's current would bring, shaped as a row of the bias; nothing changes."""
         b, theta = self.bias[self.t], self.threshold
-        v = self._membrane(x)
+        v = self.membrane(x)
         if theta.ndim > 1 or b.ndim > 1:
             fired = v + x + self.spread(b) >= self.spread(theta)
             return mean_over(self.spread(theta) * fired, b)
@@ -71,7 +71,8 @@ class IntegrateFire(Temporal):
         means = theta * (counts.double() / (x.numel() // len(counts))).to(x.dtype)
         return means.mean().reshape(1) if b.numel() == 1 else means
 
-    def _membrane(self, x: Tensor) -> Tensor:
+    def membrane(self, x: Tensor) -> Tensor:
+        """The membrane before this step, for currents of this shape."""
         return self.spread(self.initial).expand_as(x) if self.v is None else self.v
 
     def forward(self, x: Tensor) -> Tensor:
@@ -79,7 +80,7 @@ class IntegrateFire(Temporal):
 
     def run(self, x: Tensor) -> Tensor:
         self._require(len(x))
-        v = self._membrane(x[0])
+        v = self.membrane(x[0])
         rows = self.bias[self.t : self.t + len(x)]
         if fused.usable(x, self.threshold, rows):
             s, self.v = fused.integrate_and_fire(x, self.threshold, v, rows)
