@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ftbc.errors import InputError
+from ftbc.errors import InputError, NotFiniteError
 from ftbc.graph.ir import Graph
 from ftbc.neuron import IntegrateFire
 from ftbc.neuron.scale import scale_thresholds_to_one
@@ -199,11 +199,14 @@ class SpikingNetwork(nn.Module):
         """The same network in small whole numbers: thresholds of 1, weights and biases multiples of a power of two.
 
         images: ``[N, ...]``, a few, on which the scale of each layer is chosen. Every engine then gives the same
-        spikes to the last bit, and the event engine computes with integers of 16 bits.
+        spikes and outputs to the last bit, for any number of images at once, as long as images are not much larger
+        than these; and the event engine computes with integers of 16 bits.
         """
         from ftbc.simulate.event.rounded import rounded
 
         self._check(images, time_first=False)
+        if not bool(torch.isfinite(images).all()):
+            raise NotFiniteError("the images to round on hold NaN or infinity: check how they are read and normalised")
         return SpikingNetwork(
             rounded(self.graph, images, self.steps), self.steps, self.recipe, self.head, dict(self.measured)
         ).eval()
