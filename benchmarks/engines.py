@@ -25,7 +25,7 @@ def run(settings: Settings) -> None:
 
 def measure(subject: Subject, settings: Settings) -> list[Speed]:
     """All engines, T and numbers of threads for one network."""
-    bench = Bench(subject.model, subject.images, repeats=settings.repeats)
+    bench = Bench(subject.model, subject.images, alone=subject.alone, repeats=settings.repeats)
     found = []
     for steps in settings.pick((4, 8, 32), (2, 4)):
         snn = convert(subject.model, subject.images, steps, subject.recipe)

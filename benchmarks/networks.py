@@ -19,7 +19,10 @@ PICTURES = Path("data/imagenet_calibration_512.npz")
 
 @dataclass(frozen=True)
 class Subject:
-    """A network to measure: weights and pictures say in words what they are; batch: how many images run at once."""
+    """A network to measure: weights and pictures say in words what they are.
+
+    batch: how many images run at once; alone: over how many images one at a time is measured.
+    """
 
     name: str
     model: nn.Module
@@ -28,6 +31,7 @@ class Subject:
     pictures: str
     recipe: Recipe
     batch: int
+    alone: int = 4
 
     def about(self) -> dict[str, str]:
         """What a result row says of the network."""
@@ -51,6 +55,7 @@ def resnet20(settings: Settings, recipe: str = "ftbc") -> Subject:
         pictures="CIFAR-10",
         recipe=_quick(ftbc.recipe(recipe), settings),
         batch=settings.pick(64, 4),
+        alone=settings.pick(16, 2),
     )
 
 
@@ -85,7 +90,7 @@ def vgg16(settings: Settings) -> Subject:
         weights="untrained, BatchNorm statistics of the images" if settings.vgg is None else "trained",
         pictures="CIFAR-10",
         recipe=ftbc.recipe("mean-square"),
-        batch=settings.pick(32, 2),
+        batch=settings.pick(16, 2),
     )
 
 
@@ -112,7 +117,7 @@ def mobilenet(settings: Settings) -> Subject:
         weights="trained, public weights of Keras" if trained else "untrained, BatchNorm statistics of the images",
         pictures=photographs,
         recipe=_quick(ftbc.recipe("ftbc", name="ftbc, 4 iterations of 32 images", calibrate=(calibration,)), settings),
-        batch=settings.pick(16, 2),
+        batch=settings.pick(8, 2),
     )
 
 

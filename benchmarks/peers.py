@@ -55,7 +55,7 @@ def _measure(
         for note in missing:
             print(f"  {note}")
         notes += missing
-        tried = race(rivals, settings.repeats, best_of_each(rivals, [ANN, *OURS, *PEERS]))
+        tried = race(rivals, settings.repeats, best_of_each(rivals, [ANN, *OURS, *PEERS], single=False))
         best = {label: fastest({n: t for n, t in tried.items() if group(n) == label}) for label in (ANN, *OURS, *PEERS)}
         chosen = {label: names[0] for label, names in best.items() if names}
         versions = {name: version for rival in rivals.values() for name, version in rival.versions.items()}

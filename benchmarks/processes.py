@@ -157,13 +157,15 @@ def race(rivals: Mapping[str, Rival], repeats: int, names: Sequence[str]) -> dic
     return interleaved(ways, repeats, clock=lambda run: run())  # type: ignore[arg-type, return-value]
 
 
-def best_of_each(rivals: Mapping[str, Rival], groups: Sequence[str]) -> list[str]:
-    """For each group the offer that is fastest in a short race, and the fastest that takes one image at a time."""
+def best_of_each(rivals: Mapping[str, Rival], groups: Sequence[str], single: bool = True) -> list[str]:
+    """For each group the offer that is fastest in a short race, and the fastest that takes one image at a time.
+
+    single: without it, those that take one image at a time do not even start.
+    """
     names = [f"{kind}: {offer}" for kind, rival in rivals.items() for offer in rival.offers]
-    timings = race(rivals, 1, [name for name in names if group(name) in groups])
+    timings = race(rivals, 1, [name for name in names if group(name) in groups and (single or not alone(name))])
     chosen = []
     for each in dict.fromkeys(map(group, timings)):
         members = {name: timing for name, timing in timings.items() if group(name) == each}
-        single = {name: timing for name, timing in members.items() if alone(name)}
-        chosen += [*fastest(members), *fastest(single)]
+        chosen += [*fastest(members), *fastest({name: timing for name, timing in members.items() if alone(name)})]
     return list(dict.fromkeys(chosen))

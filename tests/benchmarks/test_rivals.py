@@ -123,6 +123,7 @@ def test_a_rival_that_never_answers_is_ended(tmp_path: Path) -> None:
         Rival("own", sleeper, tmp_path, 1, limit=0.2)
 
 
+@pytest.mark.slow
 def test_rivals_run_in_turn_and_those_that_fail_are_noted(task: Task, tmp_path: Path) -> None:
     pytest.importorskip("numba")
     settings = Settings(peers=tmp_path / "none", repeats=2)

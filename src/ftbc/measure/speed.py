@@ -30,8 +30,6 @@ from ftbc.neuron import IntegrateFire
 ANN_BATCHES = (1, 4, 8, 16, 32, 64)
 ANN_IMAGES = 64
 """The ANN runs on up to so many images, whatever the batch: then all of its batch sizes do the same work."""
-ALONE_IMAGES = 16
-"""One image at a time is measured over so many different ones: the processor would learn the spikes of a single one."""
 _SEARCH, _SHORTLIST = 3, 2
 
 
@@ -102,7 +100,8 @@ class Speed:
 class Bench:
     """The engines beside one ANN.
 
-    images: ``[N, ...]``, for the engines and the ANN alike; ann_batches: the batch sizes that the ANN may choose from.
+    images: ``[N, ...]``, for the engines and the ANN alike; ann_batches: the batch sizes that the ANN may choose from;
+    alone: one image at a time is measured over so many, because a processor would learn the spikes of a single one.
 
     >>> import ftbc
     >>> ann, x = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), torch.rand(8, 4)
@@ -117,12 +116,13 @@ class Bench:
         images: Tensor,
         *,
         ann_batches: Sequence[int] = ANN_BATCHES,
+        alone: int = 16,
         repeats: int = 5,
         progress: Progress = silent,
     ) -> None:
         if not isinstance(images, Tensor) or images.ndim < 2 or not len(images):
             raise InputError("there are no images to measure on: give a tensor [N, ...] of at least one")
-        self.images, self.repeats, self.progress = images, repeats, progress
+        self.images, self.alone, self.repeats, self.progress = images, images[:alone], repeats, progress
         self.ann = _Ann(folded(model, images[:1]), images[:ANN_IMAGES], ann_batches)
         self._best: dict[int, dict[str, tuple[int, str]]] = {}
 
@@ -178,8 +178,7 @@ class Bench:
         if batch > 1:
             images = self.images[:batch]
             return Way(lambda: network(images, engine=engine), len(images))
-        alone = self.images[:ALONE_IMAGES].split(1)
-        return Way(lambda: [network(image, engine=engine) for image in alone], len(alone))
+        return Way(lambda: [network(image, engine=engine) for image in self.alone.split(1)], len(self.alone))
 
 
 class _Ann:
