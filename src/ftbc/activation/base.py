@@ -16,7 +16,7 @@ LEAST = 1e-6
 
 
 class ThresholdActivation(nn.Module, ABC):
-    """An activation that saturates at ``threshold``, one number a layer; ``levels``: its steps, None for no steps.
+    """An activation that saturates at ``threshold``, one number for the layer; ``levels``: how many steps, or None.
 
     Settings are plain attributes, what is learnt are parameters and buffers: copying, saving and loading just work.
     """

@@ -7,8 +7,8 @@ gradient, as in `threshold_relu.py` and `qcfs.py`: c = 0 is QCFS, c = 1 with d1 
 
 What it converts to: the second term is what a neuron that starts at d2 * theta sends in N steps; for T to infinity any
 neuron with this threshold sends clamp(z, 0, theta), the first term with d1 = 0. So the network is exact for no T. With
-r the rounding of the staircase, a - clamp(z, 0, theta) is (1 - c) r: a neuron's error is c r at T = N and -(1 - c) r
-for large T. With d1 = 0 and d2 = 1/2 r is zero in the mean and at most theta / 2N; another d1 is an error for every T.
+r the rounding of the staircase, a - clamp(z, 0, theta) is (1 - c) r: a neuron's error is c r at T = N and (c - 1) r for
+large T. With d1 = 0 and d2 = 1/2 r is zero in the mean and at most theta / 2N; another d1 is an error for every T.
 Reference: Jiang et al., ICML 2023 (SlipReLU); forward as in the released code. There the gradient of the staircase
 reaches up to theta + (1 - d2) theta / N, where the output is constant; ours ends at theta - d2 theta / N, as in QCFS.
 """
