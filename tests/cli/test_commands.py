@@ -116,6 +116,31 @@ def test_convert_then_evaluate(ftbc_command: Command, folder: Path) -> None:
     assert report["model"] == "nets.py:good" and row["recipe"] == snn.recipe.to_dict()
 
 
+def test_evaluate_on_every_engine(ftbc_command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In batches of four, of which the first alone is counted on another engine."""
+    monkeypatch.setattr("ftbc.measure.evaluate.COUNTED_IMAGES", 1)
+    find = ftbc.cli.evaluate.find_test
+    monkeypatch.setattr("ftbc.cli.evaluate.find_test", lambda *arguments: find(*arguments).with_batch(4))
+    rows, used = {}, []
+    run = ftbc.SpikingNetwork.forward
+
+    def forward(self: ftbc.SpikingNetwork, *arguments: object, **named: object) -> torch.Tensor:
+        used.append(named.get("engine"))
+        return run(self, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ftbc.SpikingNetwork, "forward", forward)
+    for engine in ("layerwise", "stepwise", "event"):
+        used.clear()
+        outcome = ftbc_command(
+            "evaluate", "nets.py:good", *QUICK, "--steps", "3", "--engine", engine, "--json", "e.json"
+        )
+        assert outcome.status == 0 and not outcome.err and "12 images" in outcome.out
+        (rows[engine],) = json.loads((folder / "e.json").read_text())["results"]
+        assert used[-2:] == [engine, engine]
+    accuracies = [row["accuracy"] for row in rows.values()]
+    assert accuracies[0] == accuracies[1] == accuracies[2]
+
+
 def test_convert_is_what_the_library_does(ftbc_command: Command, folder: Path) -> None:
     recipe = ftbc.Recipe(calibrate=(ftbc.FTBC(iterations=2, batch=8),), name="mine", summary="two iterations")
     (folder / "mine.toml").write_text(recipe.to_toml())

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -58,6 +59,7 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "no such normalisation": (("check", GOOD, *ON_SQUARES, "--normalise", "cifra10"), ("cifra10", "cifar10")),
     "no such recipe": (("convert", GOOD, *ON_SQUARES, "--recipe", "fbtc", *TO), ("fbtc", "ftbc")),
     "one recipe of two": (("evaluate", GOOD, *ON_SQUARES, "--recipe", "ftbc,fbtc"), ("fbtc",)),
+    "no such engine": (("evaluate", GOOD, *ON_SQUARES, "--engine", "nonsense"), ("'nonsense'", "layerwise", "event")),
     "a confidence in percent": (("evaluate", GOOD, *ON_SQUARES, "--stop", "99"), ("--stop 99", "below 1")),
     "a confidence of nothing": (("evaluate", GOOD, *ON_SQUARES, "--stop", "0"), ("--stop 0", "above 0")),
     "a confidence that is no number": (("evaluate", GOOD, *ON_SQUARES, "--stop", "nan"), ("--stop nan",)),
@@ -110,6 +112,17 @@ def test_a_full_disk_leaves_the_older_network(fails: Fails, folder: Path, monkey
     monkeypatch.setattr("ftbc.atomic.os.fsync", full)
     assert "net.snn" in fails("convert", GOOD, *QUICK, *TO)
     assert (folder / "net.snn").read_bytes() == b"older" and not list(folder.glob(".*partial"))
+
+
+def test_a_wrong_engine_is_found_before_any_work(fails: Fails, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("work was begun")
+
+    for work in ("ftbc.cli.evaluate.find_model", "ftbc.cli.evaluate.find_test", "ftbc.convert", "ftbc.evaluate"):
+        monkeypatch.setattr(work, never)
+    assert "evnt" in fails("evaluate", GOOD, *QUICK, "--engine", "evnt")
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert "pip install 'ftbc[fast]'" in fails("evaluate", GOOD, *QUICK, "--engine", "event")
 
 
 def test_debug_shows_where(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

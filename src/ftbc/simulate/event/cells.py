@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -51,6 +51,10 @@ class Cell:
         """Whether anything is computed densely."""
         return bool(self.currents)
 
+    def without_weights(self) -> Cell:
+        """What is left to know when a layer holds the weights."""
+        return replace(self, paths=tuple(path.holding(lambda weight: weight.new_empty(0)) for path in self.paths))
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -70,6 +74,7 @@ def plan(graph: Graph, density: Mapping[str, float], input_varies: bool = False)
     changing = varying(graph, input_varies)
     reached: dict[str, Reached] = {INPUT: computed(INPUT, graph.input_shape)}
     cells: dict[str, Cell] = {}
+    released = graph.released_after()
     for node in graph:
         if node.name not in changing:
             reached[node.name] = computed(node.name, node.shape)
@@ -83,6 +88,8 @@ def plan(graph: Graph, density: Mapping[str, float], input_varies: bool = False)
             found = through(node, [reached[name] for name in node.inputs], graph)
             dense = isinstance(node.module, Synapses) and any(_busy(path, density) for path in found.paths)
             reached[node.name] = computed(node.name, node.shape) if dense else found
+        for name in released.get(node.name, ()):
+            del reached[name]
     read = {path.source for cell in cells.values() for path in cell.paths if path.weight is not None}
     return Plan(cells, frozenset(_computed(graph, cells, read)), frozenset(read - set(cells)))
 
@@ -135,10 +142,12 @@ def _cell(node: Node, reached: Reached, graph: Graph) -> Cell:
     channels = plane(node.shape)[0]
     bias = neuron.bias.double().expand(-1, channels) + reached.shift
     initial = neuron.initial.double().expand(channels)
-    grid = _grid(reached, bias, initial, graph)
-    room = LARGEST - grid * worst(reached.paths, bias)
-    usable = grid > 0 and room > 2 * grid and room >= grid * float(initial.abs().max())
-    return Cell(node.name, node.shape, reached.paths, bias, initial, grid if usable else 0, room)
+    # In the network's own precision, in which layers hold them: wide networks would not fit into memory twice.
+    paths = tuple(path.holding(lambda weight: weight.to(neuron.bias.dtype)) for path in reached.paths)
+    grid = _grid(paths, bias, initial, graph)
+    room = LARGEST - grid * worst(paths, bias) if grid else 0.0
+    usable = room > 2 * grid and room >= grid * float(initial.abs().max())
+    return Cell(node.name, node.shape, paths, bias, initial, grid if usable else 0, room)
 
 
 def worst(paths: tuple[Path, ...], bias: Tensor) -> float:
@@ -146,17 +155,17 @@ def worst(paths: tuple[Path, ...], bias: Tensor) -> float:
     high, low = bias.max(0).values.clamp(min=0), bias.min(0).values.clamp(max=0)
     for path in paths:
         if path.weight is not None:
-            area = path.pool[0] * path.pool[1]
-            high = high + area * path.weight.clamp(min=0).flatten(1).sum(1)
-            low = low + area * path.weight.clamp(max=0).flatten(1).sum(1)
+            area, weight = path.pool[0] * path.pool[1], path.weight.double().flatten(1)
+            high = high + area * weight.clamp(min=0).sum(1)
+            low = low + area * weight.clamp(max=0).sum(1)
     return float(torch.maximum(high, -low).max())
 
 
-def _grid(reached: Reached, bias: Tensor, initial: Tensor, graph: Graph) -> int:
+def _grid(paths: tuple[Path, ...], bias: Tensor, initial: Tensor, graph: Graph) -> int:
     """The smallest power of two that makes every number whole; 0 if that takes more than `FINEST`."""
-    numbers = [bias, initial, *(path.weight for path in reached.paths if path.weight is not None)]
+    numbers = [bias, initial, *(path.weight for path in paths if path.weight is not None)]
     steps = [1.0]
-    for path in reached.paths:
+    for path in paths:
         if path.weight is None:
             module = graph[path.source].module if path.source in graph.nodes else None
             if not isinstance(module, Grid) or math.frexp(module.step)[0] != 0.5:  # a power of two

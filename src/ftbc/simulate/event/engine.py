@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ftbc.graph.ir import INPUT, Graph
+from ftbc.graph.ops import Synapses
 from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.neuron.temporal import Temporal
@@ -39,9 +40,19 @@ class EventEngine:
         self.layers = {name: self._layer(cell) for name, cell in self.plan.cells.items()}
         self.reserve: dict[str, EventLayer] = {}
         self.released = self._released()
+        self._let_go_of_weights()
 
     def _layer(self, cell: Cell) -> EventLayer:
         return EventLayer(cell, self.shapes, "int16" if cell.grid else self._float, self.density)
+
+    def _let_go_of_weights(self) -> None:
+        """Keep the weights of those layers alone that torch runs, or that may have to run again in floating point."""
+        for name, cell in self.plan.cells.items():
+            if not cell.grid:
+                self.plan.cells[name] = self.layers[name].cell = cell.without_weights()
+        for node in self.graph.of_type(*Synapses):
+            if node.name not in self.plan.dense:
+                self.graph.replace_module(node.name, nn.Identity())
 
     def _released(self) -> dict[str, list[str]]:
         """For each node, the values, spikes or not, that nobody reads after it has run."""

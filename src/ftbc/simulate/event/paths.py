@@ -8,6 +8,7 @@ pools - becomes part of them. Where that cannot be, a path begins at a value tha
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -48,10 +49,12 @@ class Path:
 
     def scaled(self, factor: Tensor | float) -> Path:
         """With each channel of the value times a factor."""
-        if self.weight is None:
-            return self
-        factor = torch.as_tensor(factor, dtype=torch.float64).reshape(-1, 1, 1, 1)
-        return dataclasses.replace(self, weight=self.weight * factor)
+        by_row = torch.as_tensor(factor, dtype=torch.float64).reshape(-1, 1, 1, 1)
+        return self.holding(lambda weight: weight * by_row)
+
+    def holding(self, change: Callable[[Tensor], Tensor]) -> Path:
+        """With other weights."""
+        return self if self.weight is None else dataclasses.replace(self, weight=change(self.weight))
 
     def full(self) -> Tensor:
         """The weights with every channel of the source written out."""
