@@ -81,8 +81,20 @@ def engines(rows: Sequence[Row]) -> str:
         own = [row for row in rows if row["network"] == network]
         batch, steps = max(row["batch"] for row in own), _distinct(own, "steps")
         densities = ", ".join(f"{_percent((_find(own, steps=t) or {})['density'])} at T = {t}" for t in steps)
-        anns = {(r["threads"], r["ann"]["batch"], r["ann"]["layout"]) for r in own if r["batch"] == batch}
-        best = "; ".join(f"{_threads(count)}: batch {size}, {layout}" for count, size, layout in sorted(anns))
+        anns = {
+            _threads(count): sorted(
+                {
+                    (row["ann"]["batch"], row["ann"]["layout"])
+                    for row in own
+                    if row["batch"] == batch and row["threads"] == count
+                }
+            )
+            for count in _distinct(own, "threads")
+        }
+        best = "; ".join(
+            f"{words}: batch {' or '.join(f'{size}, {layout}' for size, layout in found)}"
+            for words, found in anns.items()
+        )
         first = own[0]
         caption = (
             f"**{network}**, {first['weights']}; {first['pictures']}; recipe {first['recipe']}; {batch} images at "

@@ -104,6 +104,14 @@ def test_what_goes_wrong_is_one_line(
     assert not (folder / "b.json").exists()
 
 
+def test_a_network_that_does_not_fit_its_images(fails: Callable[..., str], folder: Path) -> None:
+    with (folder / "nets.py").open("a") as file:
+        file.write("\n\ndef double():\n    return good().double()\n")
+    assert "float64" in fails("bench", "nets.py:double", *QUICK)
+    assert "32" in fails("bench", "nets.py:good", *QUICK[2:])
+    assert "sin" in fails("bench", "nets.py:Bad", *QUICK)
+
+
 def test_no_progress_bar_in_a_pipe(ftbc_command: Command) -> None:
     outcome = ftbc_command("bench", "nets.py:good", *QUICK, "--steps", "1", "--threads", "1", "--engines", "layerwise")
     assert outcome.err == "" and "\x1b" not in outcome.out and "\r" not in outcome.out

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import ftbc
-from ftbc.errors import InputError
+from ftbc.errors import InputError, NotFiniteError
 from ftbc.graph.ir import Node
 from ftbc.measure import speed
 from ftbc.measure.speed import ENGINES, Bench, density, folded
@@ -109,7 +109,11 @@ def test_a_network_without_images_has_one_layout() -> None:
 def test_bad_input(model: nn.Module, images: torch.Tensor, refused: Refused) -> None:
     snn = ftbc.convert(model, images, 2, "mean-square")
     refused(InputError, "no images", Bench, model, images[:0])
-    refused(InputError, "no images", Bench, model, [1, 2])
+    refused(InputError, "int", Bench, model, [1, 2])
+    refused(InputError, "float64", Bench, model, images.double())
+    refused(InputError, "nn.Module", Bench, "model", images)
+    refused(NotFiniteError, "NaN", Bench, model, images / 0)
+    refused(InputError, "shape", Bench(model, images).compare, ftbc.convert(nn.ReLU(), torch.rand(4, 4), 2))
     refused(InputError, "batches", Bench(model, images).compare, snn, batches=())
     refused(InputError, "batches", Bench(model, images).compare, snn, batches=(0,))
     refused(InputError, "threads=0", Bench(model, images).compare, snn, threads=0)

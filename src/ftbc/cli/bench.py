@@ -120,8 +120,11 @@ def _heading(model: str, origin: str, rows: list[Speed]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     batch = max(row.batch for row in rows)
     spikes = {row.steps: f"{100 * row.density:.1f} % at T = {row.steps}" for row in rows}
-    anns = {(row.threads, row.ann.batch, row.ann.layout) for row in rows if row.batch == batch}
-    best = "; ".join(f"batch {size}, {layout} ({count} threads)" for count, size, layout in sorted(anns))
+    anns: dict[int, set[str]] = {row.threads: set() for row in rows}
+    for row in rows:
+        if row.batch == batch:
+            anns[row.threads].add(f"batch {row.ann.batch}, {row.ann.layout}")
+    best = "; ".join(f"{' or '.join(sorted(found))} (threads: {count})" for count, found in anns.items())
     return (
         f"{model}, {origin}, {batch} images at once, median of {rows[0].repeats} rounds (smallest..largest)\n"
         f"{facts['cpu']}, {facts['cores']} cores; {versions}\n"

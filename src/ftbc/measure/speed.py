@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from ftbc.calibrate.base import Progress, silent
+from ftbc.calibration_data import check_model, gather_images
 from ftbc.errors import InputError
 from ftbc.graph.canonical import canonical
 from ftbc.graph.fold import fold
@@ -120,8 +121,8 @@ class Bench:
         repeats: int = 5,
         progress: Progress = silent,
     ) -> None:
-        if not isinstance(images, Tensor) or images.ndim < 2 or not len(images):
-            raise InputError("there are no images to measure on: give a tensor [N, ...] of at least one")
+        check_model(model)
+        images = gather_images(images, model)
         self.images, self.alone, self.repeats, self.progress = images, images[:alone], repeats, progress
         self.ann = _Ann(folded(model, images[:1]), images[:ANN_IMAGES], ann_batches)
         self._best: dict[int, dict[str, tuple[int, str]]] = {}
