@@ -106,7 +106,8 @@ def _as_sum(node: Node, before: Shape) -> tuple[nn.Module, int] | None:
         )
         if module.ceil_mode or module.divisor_override is not None or (any(pad) and not module.count_include_pad):
             return None
-        return type(module)(size, step, pad, divisor_override=1), math.prod(size)  # type: ignore[call-arg, arg-type]
+        kind = nn.AvgPool2d if isinstance(module, nn.AvgPool2d) else nn.AvgPool3d
+        return kind(size, step, pad, divisor_override=1), math.prod(size)  # type: ignore[arg-type]
     return None
 
 

@@ -48,7 +48,13 @@ def lattices(size: int, pool: int, stride: int, padding: int, kernel: int) -> li
 
 @dataclass
 class Job:
-    """A row of the kernel's table, before addresses are known; target: output row and column of the first membrane."""
+    """A row of the kernel's table, before addresses are known.
+
+    kind: see `kernel`; first: row, column and word of the source at which the lattice begins; step, count: of its rows
+    and columns (of pairs of columns, if two are taken at once); weights: as the operation of `vector` wants them;
+    target: output row and column of the first membrane, which may lie in the margin; across: from one column's
+    membranes to the next; bits: the channels that have weights; reach: rows and columns of membranes for each spike.
+    """
 
     kind: int
     source: str

@@ -57,7 +57,9 @@ class _Part:
 class EventLayer:
     """Runs all steps of a cell for a batch of images.
 
-    element: "int16" (numbers are times ``cell.grid``), "float32" or "float64".
+    element: "int16" (numbers are times ``cell.grid``), "float32" or "float64". Around the membranes that fire, ``rows x
+    columns``, lies a margin that spikes near the border reach and nobody reads: ``top`` rows above, ``left`` columns;
+    ``height x width`` with it.
     """
 
     def __init__(self, cell: Cell, shapes: dict[str, Shape], element: str, density: Mapping[str, float]) -> None:

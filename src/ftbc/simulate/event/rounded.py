@@ -51,11 +51,11 @@ def _swings(graph: Graph, x: Tensor, steps: int) -> dict[str, tuple[float, float
         spikes = node.module(current)
         if isinstance(node.module, IntegrateFire):
             assert node.module.v is not None
-            before = swings.get(node.name, (0.0, 0.0))
-            swings[node.name] = tuple(
-                max(known, float(values.abs().max()))
-                for known, values in zip(before, (node.module.v, current), strict=True)
-            )  # type: ignore[assignment]
+            membrane, strongest = swings.get(node.name, (0.0, 0.0))
+            swings[node.name] = (
+                max(membrane, float(node.module.v.abs().max())),
+                max(strongest, float(current.abs().max())),
+            )
         return spikes
 
     for _ in stepwise(graph, x, steps, cell=note):
@@ -66,8 +66,8 @@ def _swings(graph: Graph, x: Tensor, steps: int) -> dict[str, tuple[float, float
 def _scale(graph: Graph, cell: Cell, swing: tuple[float, float], bits: int) -> float | None:
     """The scale at which 16 bits hold all that reaches a cell or, if that is too coarse, a floating number does."""
     membrane, current = swing
-    needed = worst(cell.paths, cell.bias) + SPARE * (membrane + (current if cell.has_current else 0.0))
-    needed = max(needed, float(cell.initial.abs().max()), 1.0)
+    between_steps = max(SPARE * (membrane + (current if cell.has_current else 0.0)), float(cell.initial.abs().max()), 2)
+    needed = worst(cell.paths, cell.bias) + between_steps
     if not math.isfinite(needed):
         return None
     factors = _factors_in_a_row(graph, cell)
