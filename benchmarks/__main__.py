@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import calibration, engines, memory
+from benchmarks import calibration, engines, memory, training
 
 results = {
     "machine": platform.processor() or platform.machine(),
@@ -16,6 +16,7 @@ results = {
     "torch": torch.__version__,
     "engines": engines.run(),
     "calibration": calibration.run(),
+    "training": training.run(),
     "peak_memory_mb": memory.run(),
 }
 Path("results").mkdir(exist_ok=True)
