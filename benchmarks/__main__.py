@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from benchmarks import anns, calibration, engines, growth, memory, peers, profiles
+from benchmarks import anns, calibration, engines, growth, memory, peers, profiles, training
 from benchmarks.settings import Settings
 from ftbc.measure.machine import machine
 
@@ -17,6 +17,7 @@ PARTS = {
     "peers": peers,
     "growth": growth,
     "calibration": calibration,
+    "training": training,
     "memory": memory,
     "profiles": profiles,
 }

@@ -29,8 +29,8 @@ ORDER = [
     {"cli"},
 ]
 # Beside the way: each with all that it may import, apart from the modules of the package itself.
-BESIDE = {"data": set(), "zoo": set(), "train": {"data", "zoo"}}
-# The type `Progress` alone: train.accuracy reports as calibrations do.
+BESIDE = {"data": set(), "zoo": {"activation"}, "train": {"activation", "graph", "threshold", "data", "zoo"}}
+# The type `Progress` alone: training reports as calibrations do.
 ALLOWED = {("train", "ftbc.calibrate.base")}
 
 # Imported only by a neighbour that does without it when its package is missing.

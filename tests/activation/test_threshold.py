@@ -23,7 +23,8 @@ ALL = {
 
 
 def test_all_are_here() -> None:
-    assert set(ALL) == set(activation.__all__) - {"ThresholdActivation"}
+    assert set(ALL) == {kind.__name__ for kind in activation.NAMES.values()} - {"ReLU"}
+    assert set(ALL) == set(activation.__all__) - {"NAMES", "ThresholdActivation", "named"}
 
 
 @pytest.mark.parametrize("decay", [0.0, 1e-4])

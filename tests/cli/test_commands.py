@@ -247,6 +247,56 @@ def test_train(ftbc_command: Command, folder: Path, monkeypatch: pytest.MonkeyPa
     assert again.status == 0 and "epoch" not in again.out  # the checkpoint holds all of it
 
 
+def test_train_with_settings_and_another_activation(
+    ftbc_command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "plan.toml").write_text(
+        'data = "squares"\n[network]\narchitecture = "resnet20"\nwidth = 0.25\nactivation = "qcfs"\nlevels = 4\n'
+        "[train]\nepochs = 3\nbatch = 8\n"
+    )
+    outcome = ftbc_command(
+        "train", "--settings", "plan.toml", "--epochs", "2", "--levels", "2", "--to", "net.safetensors"
+    )
+    assert outcome.status == 0 and not outcome.err, outcome
+    assert "epoch   2/2" in outcome.out and "images/s" in outcome.out and " left" in outcome.out
+    resolved = (folder / "net.toml").read_text()
+    assert "levels = 2" in resolved and "epochs = 2" in resolved and "classes = 4" in resolved
+    assert "learning_rate = 0.1" in resolved
+    assert len((folder / "net.csv").read_text().splitlines()) == 3
+    assert (folder / "net.png").read_bytes().startswith(b"\x89PNG")
+
+    # The weights say which network they belong to: width, activation and levels need not be given again.
+    known = ("--data", "squares", "--images", "16", "--steps", "2")
+    outcome = ftbc_command(
+        "convert", "resnet20", "--weights", "net.safetensors", *known, "--recipe", "qcfs", "--to", "x.snn"
+    )
+    assert outcome.status == 0 and "19 spiking layers" in outcome.out, outcome
+    wrong = ftbc_command("convert", "resnet56", "--weights", "net.safetensors", *known, "--to", "y.snn")
+    assert wrong.status == 2 and "'resnet20'" in wrong.err
+
+
+def test_finetune(ftbc_command: Command, folder: Path) -> None:
+    options = ("resnet20", "--data", "squares", "--batch", "8", "--width", "0.25")
+    assert ftbc_command("train", *options, "--epochs", "1", "--to", "relu.safetensors").status == 0
+    outcome = ftbc_command(
+        "train", *options, "--activation", "qcfs", "--levels", "4", "--finetune-from", "relu.safetensors",
+        "--epochs", "1", "--learning-rate", "1e-9", "--weight-decay", "0", "--to", "qcfs.safetensors",
+    )  # fmt: skip
+    assert outcome.status == 0, outcome
+    relu, qcfs = (ftbc.zoo.blueprint_of(folder / f"{name}.safetensors").build() for name in ("relu", "qcfs"))
+    ftbc.zoo.load_weights(relu, folder / "relu.safetensors")
+    ftbc.zoo.load_weights(qcfs, folder / "qcfs.safetensors")
+    torch.testing.assert_close(qcfs.conv1.weight, relu.conv1.weight, rtol=0, atol=1e-6)  # it began with these
+    thresholds = [module.threshold.item() for module in qcfs.modules() if isinstance(module, ftbc.activation.QCFS)]
+    assert len(thresholds) == 19 and len(set(thresholds)) == 19 and 8.0 not in thresholds
+
+
+def test_resume_needs_something_to_resume(ftbc_command: Command, folder: Path) -> None:
+    outcome = ftbc_command("train", "resnet20", "--data", "squares", "--resume", "--to", "net.safetensors")
+    assert outcome.status == 2 and "net.checkpoint" in outcome.err and "--resume" in outcome.err
+    assert not (folder / "net.toml").exists()
+
+
 def test_data_sample(ftbc_command: Command, folder: Path) -> None:
     (folder / "many").mkdir()
     for split in ("train", "test"):

@@ -80,6 +80,29 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("train", "resnet20", *ON_SQUARES, "--to", "x.st", "--batch", "8", "--learning-rate", "-1"), ("learning_rate",)
     ),
     "an average of nothing": (("train", "resnet20", *ON_SQUARES, "--to", "x.st", "--average"), ("--start-from",)),
+    "weights over the settings": (("train", "resnet20", *ON_SQUARES, "--to", "x.toml"), ("x.toml",)),
+    "weights over the log": (("train", "resnet20", *ON_SQUARES, "--to", "x.csv"), ("x.csv",)),
+    "no such activation": (
+        ("train", "resnet20", *ON_SQUARES, "--to", "x.st", "--activation", "qcsf"), ("qcsf", "qcfs")
+    ),
+    "levels of nothing": (("train", "resnet20", *ON_SQUARES, "--to", "x.st", "--levels", "4"), ("levels=4",)),
+    "levels of an activation without": (
+        ("train", "resnet20", *ON_SQUARES, "--to", "x.st", "--activation", "rate-norm", "--levels", "4"),
+        ("'rate-norm'", "'levels'"),
+    ),
+    "no such settings": (("train", "--settings", "none.toml", "--to", "x.st"), ("none.toml",)),
+    "no network": (("train", *ON_SQUARES, "--to", "x.st"), ("no architecture",)),
+    "no data": (("train", "resnet20", "--to", "x.st"), ("no data", "--data")),
+    "fine-tuning to what it is": (
+        ("train", "resnet20", *ON_SQUARES, "--to", "x.st", "--finetune-from", "y.st"), ("--activation",)
+    ),
+    "no such weights to fine-tune": (
+        ("train", "resnet20", *ON_SQUARES, "--to", "x.st", "--finetune-from", "y.st", "--activation", "qcfs",
+         "--batch", "8"), ("y.st",)
+    ),
+    "no such policy": (
+        ("train", "resnet20", *ON_SQUARES, "--to", "x.st", "--auto-augment", "all"), ("auto_augment", "cifar10")
+    ),
     "weights over the checkpoint": (("train", "resnet20", *ON_SQUARES, "--to", "x.checkpoint"), ("x.checkpoint",)),
     "no such data to fetch": (("data", "get", "cifar11", "--to", "new"), ("cifar11",)),
     "no such source": (("data", "get", "cifar10", "--to", "new", "--source", "ftp"), ("ftp",)),

@@ -13,9 +13,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from ftbc.activation import QCFS
 from ftbc.data import Images, Normalise
-from ftbc.errors import FileError, InputError
-from ftbc.train import Epoch, TrainSettings, accuracy, train_classifier
+from ftbc.errors import FileError, InputError, NotFiniteError
+from ftbc.train import Epoch, Team, TrainSettings, accuracy, fit, train_classifier
 
 from ..conftest import Refused
 
@@ -68,6 +69,58 @@ def test_resumes_bit_equal(last: int, tmp_path: Path) -> None:
     assert all(torch.equal(found[key], wanted[key]) for key in wanted)
 
 
+def test_resumes_bit_equal_with_dropout_and_cutout(tmp_path: Path) -> None:
+    def noisy(draws: int) -> nn.Module:
+        model = nn.Sequential(*network()[:-1], nn.Dropout(0.5), nn.Linear(16, 2))
+        torch.manual_seed(draws)  # each process may have drawn other numbers before it trains
+        return model
+
+    wanted = run(tmp_path / "whole.checkpoint", model=noisy(1), cutout=4).state_dict()
+    with pytest.raises(Killed):
+        run(tmp_path / "broken.checkpoint", killed_after(1), model=noisy(2), cutout=4)
+    found = run(tmp_path / "broken.checkpoint", model=noisy(3), cutout=4).state_dict()
+    assert all(torch.equal(found[key], wanted[key]) for key in wanted)
+    plain = run(tmp_path / "plain.checkpoint", model=noisy(1)).state_dict()
+    assert not all(torch.equal(plain[key], wanted[key]) for key in wanted)
+
+
+def test_a_checkpoint_of_another_network_with_the_same_shapes(tmp_path: Path, refused: Refused) -> None:
+    def start(levels: int) -> nn.Module:
+        squares = Images(*images(), NORMALISE, "squares")
+        return fit(network(), squares, SETTINGS, tmp_path / "net.checkpoint", killed_after(1), about={"levels": levels})
+
+    with pytest.raises(Killed):
+        start(4)
+    refused(FileError, ("net.checkpoint", "levels=4", "delete it"), start, 8)
+
+
+def test_thresholds_learn_and_decay(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(*network()[:2], QCFS(4, 30.0), *network()[3:])
+    run(tmp_path / "net.checkpoint", model=model, weight_decay=0.5)
+    assert 0 < model[2].theta < 29  # no activation comes near 30: decay alone can lower it
+    kept = nn.Sequential(*network()[:2], QCFS(4, 30.0), *network()[3:])
+    run(tmp_path / "kept.checkpoint", model=kept, weight_decay=0.0)
+    assert kept[2].theta > 29
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_checkpoint(tmp_path: Path, refused: Refused) -> None:
+    path = tmp_path / "net.checkpoint"
+
+    class Broken(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net, self.calls = network(), 0
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.calls += self.training
+            return self.net(x) * (float("nan") if self.calls > 7 else 1.0)  # five batches an epoch
+
+    refused(NotFiniteError, ("nan", "epoch 2", "learning rate"), run, path, model=Broken())
+    kept = torch.load(path, weights_only=True)
+    assert len(kept["history"]) == 1 and all(value.isfinite().all() for value in kept["model"].values())
+
+
 def test_learns_and_reports(tmp_path: Path) -> None:
     epochs: list[Epoch] = []
     pixels, labels = images()
@@ -109,7 +162,7 @@ def test_what_is_no_checkpoint(tmp_path: Path, refused: Refused) -> None:
     for content in (b"", b"text", whole[: len(whole) // 2]):
         path.write_bytes(content)
         refused(FileError, ("net.checkpoint", "delete it"), run, path)
-    for content in ([], {"settings": {}}, {"settings": 3, "schedule": {"total_steps": 1}}, network().state_dict()):
+    for content in ([], {"settings": {}}, {"settings": 3, "steps": 1, "about": {}}, network().state_dict()):
         torch.save(content, path)
         refused(FileError, ("net.checkpoint", "delete it"), run, path)
 
@@ -143,11 +196,20 @@ def test_folders_are_made(tmp_path: Path, refused: Refused) -> None:
 @pytest.mark.parametrize(
     "settings",
     [{"epochs": 0}, {"batch": 0}, {"learning_rate": 0.0}, {"learning_rate": float("nan")}, {"momentum": 1.0},
-     {"warm_up": 0.0}, {"weight_decay": -1.0}, {"label_smoothing": 2.0}],
+     {"warm_up": 1.0}, {"weight_decay": -1.0}, {"label_smoothing": 2.0}, {"padding": -1}, {"cutout": -4},
+     {"auto_augment": "all"}, {"epochs": 2.5}, {"batch": True}, {"learning_rate": "0.1"}, {"flip": 1},
+     {"auto_augment": None}],
     ids=str,
 )  # fmt: skip
 def test_wrong_settings(settings: dict[str, Any], refused: Refused) -> None:
     refused(InputError, next(iter(settings)), lambda: TrainSettings(**settings))
+
+
+def test_parts_of_a_team(refused: Refused) -> None:
+    parts = [Team(rank, 4).part(20) for rank in range(4)]
+    assert [list(range(20))[part] for part in parts] == [list(range(k, k + 5)) for k in (0, 5, 10, 15)]
+    assert Team().part(7) == slice(0, 7) and Team().leads and not Team(1, 2).leads
+    refused(InputError, ("20", "3 processes"), Team(0, 3).part, 20)
 
 
 def test_images_that_do_not_fit(tmp_path: Path, refused: Refused) -> None:

@@ -5,9 +5,10 @@ How networks are trained belongs to `train/`, how they are converted to `graph/`
 """
 
 from ftbc.activation.base import ThresholdActivation
+from ftbc.activation.named import NAMES, named
 from ftbc.activation.qcfs import QCFS
 from ftbc.activation.rate_norm import RateNorm
 from ftbc.activation.slip_relu import SlipReLU
 from ftbc.activation.threshold_relu import ThresholdReLU
 
-__all__ = ["QCFS", "RateNorm", "SlipReLU", "ThresholdActivation", "ThresholdReLU"]
+__all__ = ["NAMES", "QCFS", "RateNorm", "SlipReLU", "ThresholdActivation", "ThresholdReLU", "named"]

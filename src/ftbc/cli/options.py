@@ -6,6 +6,7 @@ import importlib.util
 import json
 import sys
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -58,13 +59,21 @@ def find_model(name: str, weights: Path | None, classes: int | None) -> nn.Modul
     elif name in zoo.architectures():
         if weights is None:
             raise ModelError(f"'{name}' is an architecture without weights: give --weights FILE")
-        model = zoo.build(name, **({} if classes is None else {"classes": classes}))
+        model = _blueprint(name, weights, classes).build()
     elif name in zoo.entries():
         entry = zoo.entries()[name]
         model = zoo.build(entry.architecture, classes=classes or entry.classes)
     else:
         raise zoo.unknown(name)
     return (zoo.load_weights(model, weights) if weights is not None else model).eval()
+
+
+def _blueprint(name: str, weights: Path, classes: int | None) -> zoo.Blueprint:
+    """What a weights file says of its network, if it says anything; width, activation and levels are in there."""
+    said = zoo.blueprint_of(weights) or zoo.Blueprint(name)
+    if said.architecture != name:
+        raise ModelError(f"weights '{weights}' belong to '{said.architecture}': name that in the place of '{name}'")
+    return said if classes is None else replace(said, classes=classes)
 
 
 def find_calibration(

@@ -13,15 +13,15 @@ from ftbc.calibrate.base import Progress as Report
 
 
 @contextmanager
-def progress_bar() -> Iterator[Report]:
+def progress_bar(shown: bool = True) -> Iterator[Report]:
     """Gives a callable for the library's ``progress=``; one bar for each kind of work.
 
-    Print results after the block, not inside: the bar would run into them.
+    Print when no bar is there, after the block or between two kinds of work: it would run into the text.
     """
     columns = (TextColumn("{task.description:>14}"), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f}"))
     bars = Progress(
         *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True,
-        disable=not sys.stderr.isatty(),
+        disable=not shown or not sys.stderr.isatty(), redirect_stdout=False,
     )  # fmt: skip
     tasks: dict[str, int] = {}
 

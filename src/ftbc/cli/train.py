@@ -2,73 +2,116 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
-from safetensors.torch import save as to_bytes
 
-from ftbc import data as datasets
-from ftbc import zoo
-from ftbc.atomic import make_folder, replacing, require_writable
+from ftbc.activation import NAMES
+from ftbc.atomic import require_writable
 from ftbc.cli.options import Json, write_json
 from ftbc.cli.progress import progress_bar
-from ftbc.errors import FileError, InputError
-from ftbc.train import Epoch, TrainSettings, accuracy, average_weights, train_classifier
+from ftbc.errors import FileError, MissingExtraError
+from ftbc.report.plot import training_curves
+from ftbc.train import Epoch, team
+from ftbc.train.log import read_log
+from ftbc.train.plan import Plan, merged, plan_of, read_plan
+from ftbc.train.run import Outputs, run
+from ftbc.train.settings import POLICIES
 
 
 def train(
-    architecture: Annotated[str, typer.Argument(help="A network of the zoo, such as resnet20")],
-    data: Annotated[str, typer.Option(help="A folder with a training and a test split")],
-    to: Annotated[Path, typer.Option(help="Write the weights here, as safetensors; checkpoints beside it")],
-    epochs: Annotated[int, typer.Option(min=1)] = 40,
-    batch: Annotated[int, typer.Option(min=1)] = 128,
-    learning_rate: Annotated[float, typer.Option(help="The highest of the one-cycle schedule")] = 0.1,
-    weight_decay: Annotated[float, typer.Option()] = 5e-4,
+    to: Annotated[Path, typer.Option(help="Write the weights here, as safetensors; settings, log, picture beside it")],
+    architecture: Annotated[str | None, typer.Argument(help="A network of the zoo, such as resnet20")] = None,
+    data: Annotated[str | None, typer.Option(help="A folder with a training and a test split")] = None,
+    settings: Annotated[Path | None, typer.Option(help="A TOML file with any of these; options override it")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run that was stopped; there must be one")
+    ] = False,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Else 40; 10 with --finetune-from")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Else 128, over all processes")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="The highest; else 0.1, or 0.01 without BatchNorm")
+    ] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Else 5e-4; 1e-4 for MobileNets and no BatchNorm")] = None,
+    warm_up: Annotated[float | None, typer.Option(help="Share of steps to rise in; 0: plain cosine. Else 0.15")] = None,
+    label_smoothing: Annotated[float | None, typer.Option(help="Else 0")] = None,
+    cutout: Annotated[int | None, typer.Option(min=0, help="Side of the square that Cutout blanks; else none")] = None,
+    auto_augment: Annotated[str | None, typer.Option(help=f"AutoAugment: {', '.join(POLICIES)}")] = None,
+    width: Annotated[float | None, typer.Option(help="How many times as wide as usual")] = None,
+    batch_norm: Annotated[bool | None, typer.Option("--batch-norm/--no-batch-norm")] = None,
+    activation: Annotated[str | None, typer.Option(help=f"In the place of ReLU: {', '.join(NAMES)}")] = None,
+    levels: Annotated[int | None, typer.Option(min=1, help="Of qcfs and slip-relu")] = None,
+    slope: Annotated[float | None, typer.Option(help="Of slip-relu")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Of the activations, at first")] = None,
+    side: Annotated[int | None, typer.Option(min=1, help="Of the crops of an image folder; else the network's")] = None,
     start_from: Annotated[Path | None, typer.Option(help="Begin with these weights instead of random ones")] = None,
     average: Annotated[bool, typer.Option("--average", help="Average the result with --start-from")] = False,
-    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Initial weights, order and augmentation")] = 0,
+    finetune_from: Annotated[
+        Path | None, typer.Option(help="Weights of the ReLU network; swap its activations")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**31 - 1, help="Initial weights, order, augmentation")] = None,
     json: Json = None,
 ) -> None:
-    """Train a network on images held in memory; run again after a kill, it goes on where it was.
+    """Train a network; run again after a kill, it goes on where it was.
 
-    Example: `ftbc train resnet20 --data data/cifar10 --to resnet20.safetensors`
+    In several processes: `torchrun --nproc-per-node 2 -m ftbc train ...`
+
+    Example: `ftbc train resnet20 --data data/cifar10 --activation qcfs --levels 4 --to resnet20.safetensors`
     """
-    checkpoint = to.with_suffix(".checkpoint")
-    if checkpoint == to:
-        raise FileError(f"cannot write the weights to '{to}', where the checkpoint goes: give another suffix")
-    make_folder(to.parent)
-    require_writable(to, json)
-    train_images, test = datasets.load(data)
-    classes = int(train_images.labels.max()) + 1
-    torch.manual_seed(seed)
-    model = zoo.build(architecture, classes=classes)
-    if average and start_from is None:
-        raise InputError("--average needs --start-from: it averages the result with the weights it began with")
-    if start_from is not None:
-        zoo.load_weights(model, start_from)
-    beginning = copy.deepcopy(model)
-    settings = TrainSettings(epochs, batch, learning_rate, weight_decay=weight_decay, seed=seed)
+    require_writable(json)
+    outputs = Outputs(to)
+    if resume and not outputs.checkpoint.is_file():
+        raise FileError(f"there is no '{outputs.checkpoint}' to resume: leave --resume out to begin")
+    options = {
+        "data": data, "side": side, "average": average or None,
+        "start_from": None if start_from is None else str(start_from),
+        "finetune_from": None if finetune_from is None else str(finetune_from),
+        "network": {
+            "architecture": architecture, "width": width, "batch_norm": batch_norm, "activation": activation,
+            "levels": levels, "slope": slope, "threshold": threshold,
+        },
+        "train": {
+            "epochs": epochs, "batch": batch, "learning_rate": learning_rate, "weight_decay": weight_decay,
+            "warm_up": warm_up, "label_smoothing": label_smoothing, "cutout": cutout, "auto_augment": auto_augment,
+            "seed": seed,
+        },
+    }  # fmt: skip
+    known = [outputs.plan] if resume and outputs.plan.is_file() else []
+    files = [read_plan(path) for path in (*known, *([] if settings is None else [settings]))]
+    plan = plan_of(merged(*files, options))
+    with team() as own, progress_bar(shown=own.leads) as progress:
+        ended = run(plan, outputs, own, lambda epoch: _show(epoch, plan), progress)
+    if ended is None:
+        return
+    epochs_done = read_log(outputs.log)
+    picture = _draw(outputs.curve, epochs_done, plan)
+    typer.echo(f"test accuracy {ended.accuracy:.2f}% on {ended.images} images; weights in {to}{picture}")
+    result = {
+        "architecture": plan.network.architecture, "network": ended.plan.network.to_dict(),
+        "settings": asdict(plan.train), "accuracy": ended.accuracy, "images": ended.images,
+        "epochs": [asdict(epoch) for epoch in epochs_done],
+    }  # fmt: skip
+    write_json(json, result)
 
-    def show(epoch: Epoch) -> None:
-        typer.echo(
-            f"epoch {epoch.epoch:3}/{epochs}  loss {epoch.loss:.4f}  training accuracy {epoch.accuracy:.2f}%  "
-            f"{epoch.images_per_second:.0f} images/s"
-        )
 
-    train_classifier(
-        model, train_images.images, train_images.labels, train_images.normalise, settings, checkpoint, show
+def _show(epoch: Epoch, plan: Plan) -> None:
+    typer.echo(
+        f"epoch {epoch.epoch:3}/{plan.train.epochs}  loss {epoch.loss:.4f}  training accuracy {epoch.accuracy:.2f}%  "
+        f"{epoch.images_per_second:.0f} images/s  {_time(epoch.seconds_left)} left"
     )
-    if average:
-        average_weights(model, beginning, train_images.images, train_images.normalise)
-    with replacing(to) as file:
-        file.write(to_bytes({name: tensor.contiguous() for name, tensor in model.state_dict().items()}))
-    with progress_bar() as progress:
-        right = accuracy(model, test, progress)
-    typer.echo(f"test accuracy {right:.2f}% on {len(test)} images; weights in {to}")
-    write_json(
-        json, {"architecture": architecture, "settings": asdict(settings), "accuracy": right, "images": len(test)}
-    )
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+def _draw(path: Path, epochs: list[Epoch], plan: Plan) -> str:
+    """Draw the curve if it can be drawn; weights that took days must not be lost to a missing package."""
+    try:
+        training_curves(path, epochs, f"{plan.network.architecture}, {plan.train.epochs} epochs")
+    except MissingExtraError as error:
+        return f" (no picture: {error})"
+    return f", the curve in {path}"

@@ -6,6 +6,9 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+from torch import Tensor
+
 from ftbc.errors import FileError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -29,3 +32,9 @@ def open_rgb(source: Path | bytes, place: str) -> Image.Image:
             return image.convert("RGB")
     except Exception as error:  # a damaged picture makes Pillow's decoders raise nearly anything
         raise FileError(f"{place} cannot be read as an image: replace it or remove it") from error
+
+
+def pixels_of(image: Image.Image) -> Tensor:
+    """An RGB picture as uint8 ``[3, H, W]``, with the channels of a pixel side by side in memory."""
+    width, height = image.size
+    return torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8).view(height, width, 3).permute(2, 0, 1)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ftbc.data.balance import draw_balanced
-from ftbc.data.decode import open_rgb, pillow
+from ftbc.data.decode import open_rgb, pillow, pixels_of
 from ftbc.data.images import NORMALISATIONS, Images
 from ftbc.errors import FileError, InputError
 
@@ -37,22 +37,27 @@ def read_image_folder(
     if not 1 <= crop <= resize:
         raise InputError(f"crop {crop} does not fit in resize {resize}: give 1 <= crop <= resize")
     folder = Path(folder).expanduser()
+    files, labels = list_image_folder(folder, split)
+    if limit is not None:
+        chosen = draw_balanced(labels, limit, seed)
+        files, labels = [files[i] for i in chosen.tolist()], labels[chosen]
+    pixels = _room(len(files), crop, folder / (split or ""))
+    for i, path in enumerate(files):
+        pixels[i] = read_centre(path, resize, crop)
+        if progress:
+            progress(i + 1, len(files))
+    return Images(pixels, labels, NORMALISATIONS["imagenet"], f"{folder.name} {split or ''}".rstrip())
+
+
+def list_image_folder(folder: Path, split: str | None = None) -> tuple[list[Path], Tensor]:
+    """The files of a folder or of its split, class by class, and their labels ``[N]``, numbered as above."""
     root = folder / split if split else folder
     places = [folder / name for name in (split, *SPLITS)] if split else [folder]
     classes = sorted({name for place in places for name in _classes(place)})
     files = [(path, label) for label, name in enumerate(classes) for path in _pictures(root / name)]
     if not files:
         raise FileError(f"'{root}' holds no class folders with images: give the folder that does, or its split")
-    labels = torch.tensor([label for _, label in files])
-    if limit is not None:
-        chosen = draw_balanced(labels, limit, seed)
-        files, labels = [files[i] for i in chosen.tolist()], labels[chosen]
-    pixels = _room(len(files), crop, root)
-    for i, (path, _) in enumerate(files):
-        pixels[i] = _centre(path, resize, crop)
-        if progress:
-            progress(i + 1, len(files))
-    return Images(pixels, labels, NORMALISATIONS["imagenet"], f"{folder.name} {split or ''}".rstrip())
+    return [path for path, _ in files], torch.tensor([label for _, label in files])
 
 
 def _classes(root: Path) -> list[str]:
@@ -75,12 +80,11 @@ def _room(count: int, side: int, root: Path) -> Tensor:
         raise InputError(f"'{root}' needs {size:.0f} GB for {count} images: set a limit to draw fewer") from error
 
 
-def _centre(path: Path, resize: int, crop: int) -> Tensor:
+def read_centre(path: Path, resize: int, crop: int) -> Tensor:
     """Resize and cut one picture to uint8 ``[3, crop, crop]``; rounding as torchvision's Resize and CenterCrop."""
     image = open_rgb(path, f"'{path}'")
     shorter = min(image.size)
     width, height = (int(resize * side / shorter) for side in image.size)
     image = image.resize((width, height), pillow().Resampling.BICUBIC)
     left, top = round((width - crop) / 2), round((height - crop) / 2)
-    image = image.crop((left, top, left + crop, top + crop))
-    return torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8).view(crop, crop, 3).permute(2, 0, 1)
+    return pixels_of(image.crop((left, top, left + crop, top + crop)))

@@ -11,6 +11,7 @@ from ftbc.data.cifar import find_layout, read_cifar
 from ftbc.data.imagenet import read_image_folder
 from ftbc.data.images import Images, Split
 from ftbc.data.npz import read_npz
+from ftbc.data.pictures import Pictures
 from ftbc.data.sample import load_sample
 from ftbc.errors import FileError, InputError
 
@@ -78,6 +79,20 @@ def read(
         f"'{path}' holds no {split} split: it needs the official CIFAR files, a NAME_{split}.npz, "
         f"or class folders in {' or '.join(IMAGE_FOLDERS[split])}"
     )
+
+
+def open_to_train(
+    path: str | Path, side: int, progress: Callable[[int, int], None] | None = None
+) -> tuple[Images | Pictures, Images | Pictures]:
+    """``(training images, test images)``: image folders stay in their files, with crops of ``side``; else in memory."""
+    if str(path) in SAMPLES:
+        return load(path)
+    folder = _existing(path)
+    splits = [next((name for name in names if (folder / name).is_dir()), None) for names in IMAGE_FOLDERS.values()]
+    packed = find_layout(folder) or any(folder.glob("*_train.npz")) if folder.is_dir() else True
+    if packed or splits[0] is None or splits[1] is None:
+        return load(folder, progress=progress)
+    return Pictures.of(folder, splits[0], side), Pictures.of(folder, splits[1], side)
 
 
 def _existing(source: str | Path) -> Path:

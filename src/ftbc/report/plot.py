@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ftbc.atomic import replacing
 from ftbc.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from ftbc.train.log import Epoch
 
 
 def accuracy_curves(
@@ -36,7 +39,30 @@ def accuracy_curves(
     axes.grid(axis="y", alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="lower right")
-    path = Path(path)
+    _save(figure, Path(path))
+
+
+def training_curves(path: str | Path, epochs: Sequence[Epoch], title: str) -> None:
+    """Loss and training accuracy against epochs, each with an axis of its own; PNG or SVG by suffix."""
+    figure, axes = _figure()
+    numbers = [epoch.epoch for epoch in epochs]
+    beside = axes.twinx()
+    for side, values, label, colour in (
+        (axes, [epoch.loss for epoch in epochs], "loss", "tab:blue"),
+        (beside, [epoch.accuracy for epoch in epochs], "training accuracy, %", "tab:orange"),
+    ):
+        side.plot(numbers, values, color=colour, linewidth=2, marker="o" if len(numbers) < 30 else None, markersize=4)
+        side.set_ylabel(label, color=colour)
+        side.spines["top"].set_visible(False)
+    axes.set_ylim(bottom=0)
+    beside.set_ylim(0, 103)
+    axes.set_xlabel("epoch")
+    axes.set_title(title, loc="left")
+    axes.grid(axis="y", alpha=0.25)
+    _save(figure, Path(path))
+
+
+def _save(figure: Any, path: Path) -> None:
     with replacing(path) as file:
         figure.savefig(file, format=path.suffix.removeprefix(".") or "png", dpi=150, bbox_inches="tight")
 

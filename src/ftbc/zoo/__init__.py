@@ -3,19 +3,23 @@
 Networks are plain nn.Modules that know nothing of spikes; training them belongs to `train/`.
 """
 
+from ftbc.zoo.blueprint import Blueprint, blueprint_of, save_weights
 from ftbc.zoo.listing import Listing, list
 from ftbc.zoo.registry import Architecture, Entry, architectures, build, entries, load, unknown
 from ftbc.zoo.weights import load_weights
 
 __all__ = [
     "Architecture",
+    "Blueprint",
     "Entry",
     "Listing",
     "architectures",
+    "blueprint_of",
     "build",
     "entries",
     "list",
     "load",
     "load_weights",
+    "save_weights",
     "unknown",
 ]
