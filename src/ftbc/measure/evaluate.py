@@ -73,7 +73,7 @@ def evaluate(
     *,
     stop: Confidence | None = None,
     engine: str = "layerwise",
-    counted_images: int = COUNTED_IMAGES,
+    counted_images: int | None = None,
     progress: Progress = silent,
 ) -> Evaluation:
     """Classify labelled data at every time step in one pass.
@@ -81,8 +81,8 @@ def evaluate(
     data: an iterable of ``(images, labels)`` batches, or a pair of tensors ``(images [N, ...], labels [N])``.
     reference: the ANN, for its accuracy beside. stop: also say what ``snn.predict(x, until=stop)`` would do. It is
     read from the outputs at all steps, which are needed anyway: it costs nothing, but no time is saved either.
-    engine: as for ``snn(x)``. counted_images: on so many images, the first, operations and firing rates are counted;
-    these always run on "layerwise", the only engine that can be watched.
+    engine: as for ``snn(x)``. counted_images: operations and firing rates are counted on so many images, the first, by
+    default 200; these always run on "layerwise", the only engine that can be watched.
     """
     if not isinstance(snn, SpikingNetwork):
         raise InputError(f"a {type(snn).__name__} cannot be evaluated: give the network that ftbc.convert gave back")
@@ -90,6 +90,7 @@ def evaluate(
         raise InputError(f"the reference is a {type(reference).__name__}, not an nn.Module")
     if stop is not None:
         require_rule(stop, "stop")
+    counted_images = COUNTED_IMAGES if counted_images is None else counted_images
     if counted_images < 1:
         raise InputError(f"counted_images={counted_images}: give at least 1")
     require_engine(engine)
