@@ -94,6 +94,7 @@ def test_the_worst_current_of_several_paths_and_pools() -> None:
     currents = torch.nn.functional.conv2d(pooled, weight)[:, :, 0, 0] + spikes[:, 4:] * factor.flatten()
     by_hand = max(float((currents + row).abs().max()) for row in bias)
     assert worst(paths, bias) == pytest.approx(by_hand, abs=1e-12)
+    assert worst(tuple(path.scaled(-1.0) for path in paths), -bias) == pytest.approx(by_hand, abs=1e-12)
 
 
 def test_the_worst_is_never_exceeded_by_what_happens() -> None:
