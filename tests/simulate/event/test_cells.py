@@ -87,7 +87,7 @@ def test_the_worst_current_of_several_paths_and_pools() -> None:
     generator = torch.Generator().manual_seed(1)
     weight = torch.randn(2, 1, 1, 2, dtype=torch.float64, generator=generator)
     factor = torch.randn(2, 1, 1, 1, dtype=torch.float64, generator=generator)
-    bias = torch.randn(3, 2, dtype=torch.float64, generator=generator)
+    bias = torch.tensor([[0.1, -0.2], [-0.1, 0.1], [0.2, 0.0]], dtype=torch.float64)
     paths = (Path("a", weight, pool=(1, 2)), Path("b", factor, depthwise=True), Path("computed", None))
     spikes = _all_spikes(6)
     pooled = spikes[:, :4].view(-1, 1, 2, 2).sum(3).unsqueeze(2)  # [., 1, 1, 2]
