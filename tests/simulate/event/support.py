@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -94,7 +95,9 @@ def event_run(snn: ftbc.SpikingNetwork, x: Tensor, time_first: bool = False) -> 
 
     def fire(name: str, packed: dict[str, Packed], *rest: object) -> Packed:
         spikes = EventEngine._fire(engine, name, packed, *rest)  # type: ignore[arg-type]
-        seen.setdefault(name, []).append(spikes.unpack(torch.float32).unflatten(0, (spikes.words.shape[1], -1)) != 0)
+        steps, numbers = spikes.words.shape[1], spikes.unpack(torch.float32)
+        assert np.array_equal(Packed.of(numbers, steps).words, spikes.words), "bits of channels that do not exist"
+        seen.setdefault(name, []).append(numbers.unflatten(0, (steps, -1)) != 0)
         return spikes
 
     def watch(node: Node) -> None:

@@ -87,13 +87,14 @@ def test_the_worst_current_of_several_paths_and_pools() -> None:
     generator = torch.Generator().manual_seed(1)
     weight = torch.randn(2, 1, 1, 2, dtype=torch.float64, generator=generator)
     factor = torch.randn(2, 1, 1, 1, dtype=torch.float64, generator=generator)
-    bias = torch.randn(3, 2, dtype=torch.float64, generator=generator)
+    bias = torch.tensor([[0.1, -0.2], [-0.1, 0.1], [0.2, 0.0]], dtype=torch.float64)
     paths = (Path("a", weight, pool=(1, 2)), Path("b", factor, depthwise=True), Path("computed", None))
     spikes = _all_spikes(6)
     pooled = spikes[:, :4].view(-1, 1, 2, 2).sum(3).unsqueeze(2)  # [., 1, 1, 2]
     currents = torch.nn.functional.conv2d(pooled, weight)[:, :, 0, 0] + spikes[:, 4:] * factor.flatten()
     by_hand = max(float((currents + row).abs().max()) for row in bias)
     assert worst(paths, bias) == pytest.approx(by_hand, abs=1e-12)
+    assert worst(tuple(path.scaled(-1.0) for path in paths), -bias) == pytest.approx(by_hand, abs=1e-12)
 
 
 def test_the_worst_is_never_exceeded_by_what_happens() -> None:

@@ -131,6 +131,20 @@ def test_spikes_are_let_go_when_all_have_read_them() -> None:
     assert alive == [0, 1, 1, 1, 1, 1]
 
 
+@torch.no_grad()
+def test_weights_are_held_by_the_layers_alone() -> None:
+    """Torch keeps those that it needs; those in 16 bits are kept once more, for a run in floating point."""
+    x = images((5, 6, 6))
+    snn = spiking(nn.Sequential(conv(5, 7), nn.ReLU(), conv(7, 9), nn.ReLU(), conv(9, 3, 1)), x)
+    engine = engine_of(snn)
+    assert [node.name for node in engine.graph.of_type(nn.Conv2d)] == ["0", "4"]
+    kept = [path.weight.numel() for path in engine.plan.cells["3"].paths if path.weight is not None]
+    assert kept == [0] and len(snn.graph.of_type(nn.Conv2d)) == 3
+    whole, _ = rounded(snn, x)
+    kept = [path.weight.numel() for path in engine_of(whole).plan.cells["3"].paths if path.weight is not None]
+    assert kept == [9 * 7 * 9]
+
+
 @pytest.fixture
 def two_threads() -> Iterator[None]:
     threads = torch.get_num_threads()

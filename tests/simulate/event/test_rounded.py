@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 import ftbc
 from ftbc.errors import InputError, NotFiniteError
+from ftbc.graph.ir import INPUT
 from ftbc.graph.ops import Affine, Grid, Reduce, Synapses
 from ftbc.neuron import IntegrateFire
 from ftbc.simulate.event.cells import FINEST, plan, worst
@@ -114,6 +115,23 @@ def test_a_factor_between_weights_and_neurons_is_exact_without_being_16_bits() -
     assert_equal_runs(snn, x)
 
 
+@pytest.mark.parametrize("smaller", [2, 2.5, 3, 4, 30])
+def test_products_of_many_digits_fit_into_float32(smaller: float) -> None:
+    """Currents of 17 thresholds and more: two factors that are multiples of 1/1024 would need more than 24 digits."""
+    case = STRUCTURES["one layer, two sorts of neurons"]
+    x = images(case.shape)
+    snn = spiking(case.make(), x, steps=1)
+    for node in snn.graph.of_type(IntegrateFire)[1:]:
+        for constant in (node.module.threshold, node.module.initial, node.module.bias):
+            constant /= smaller
+    close, x = rounded(snn, x)
+    for cell in list(plan(close.graph, {}).cells.values())[1:]:
+        weights = [path.weight for path in cell.paths if path.weight is not None]
+        largest = worst(cell.paths, cell.bias)
+        assert largest > 8 and all(whole(weight, 2.0 ** (24 - math.ceil(math.log2(largest)))) for weight in weights)
+    assert_equal_runs(close, x)
+
+
 def test_numbers_too_large_for_16_bits_are_exact_in_float32() -> None:
     """A sum over many pixels, in thresholds: thousands of them, of which 16 bits would leave a few digits."""
     case = sandwich(conv(64, 6, 7), spikes=64)
@@ -180,6 +198,27 @@ def test_rounding_twice_keeps_it_exact(case: Case) -> None:
     x = images(case.shape)
     once, x = rounded(spiking(case.make(), x, pool=case.pool), x)
     assert_equal_runs(once.rounded(x), x)
+
+
+@pytest.mark.parametrize("name", ["linear", "identity shortcut", "sequence", "volume", "two readers of a sum"])
+@pytest.mark.parametrize("size", [0.01, 1, 200])
+def test_the_layer_that_reads_the_image_is_exact(name: str, size: float) -> None:
+    """In float32 as in float64, and without losing much of either image or weights."""
+    case = STRUCTURES[name]
+    x = size * images(case.shape, 30)
+    snn = spiking(case.make(), x)
+    close, x = rounded(snn, x)
+    (grid,) = close.graph.users(INPUT)
+    assert isinstance(grid.module, Grid)
+    whole = grid.module(x)
+    assert 0 < float((whole - x).abs().max()) < 0.005 * float(x.abs().max())
+    layers = [node for node in close.graph.users(grid.name) if isinstance(node.module, Synapses)]
+    assert layers
+    for node in layers:
+        weight, before = node.module.weight, snn.with_unit_thresholds().graph[node.name].module.weight
+        assert 0 < float((weight - before).abs().max()) < 0.005 * float(before.abs().max())
+        with torch.no_grad():
+            assert torch.equal(node.module(whole).double(), copy.deepcopy(node.module).double()(whole.double()))
 
 
 def test_exactness_of_the_layers_of_torch() -> None:

@@ -48,7 +48,7 @@ class _Part:
     """A block of channels: the job table, with addresses of sources still missing, and what its rows refer to."""
 
     table: np.ndarray
-    jobs: list[Job]
+    sources: list[str]
     weights: list[np.ndarray]
     start: np.ndarray
     bias: np.ndarray
@@ -109,7 +109,8 @@ class EventLayer:
             row[BITS] = job.bits
             row[TAP] = job.step[1] * pixel if not collects else pixel
         bias = np.tile(self._constant(self.cell.bias, begin), 64 // self.block.channels)
-        return _Part(table, jobs, weights, self._constant(self.cell.initial, begin), _aligned(bias, self.element))
+        sources = [job.source for job in jobs]
+        return _Part(table, sources, weights, self._constant(self.cell.initial, begin), _aligned(bias, self.element))
 
     def _shared(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
         """Weights in the numbers of the layer; equal ones once, for all pixels that a pool averages."""
@@ -165,8 +166,8 @@ class EventLayer:
     ) -> np.ndarray:
         """The job table with the addresses of this run."""
         table = part.table.copy()
-        for row, job in zip(table, part.jobs, strict=False):
-            words = sources[job.source].words
+        for row, source in zip(table, part.sources, strict=False):
+            words = sources[source].words
             row[SOURCE] += words.ctypes.data
             row[IMAGE], row[STEP] = words.strides[:2]
         if currents is not None:

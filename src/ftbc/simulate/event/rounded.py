@@ -36,7 +36,7 @@ def rounded(graph: Graph, x: Tensor, steps: int) -> Graph:
     scale_thresholds_to_one(graph)
     swings = _swings(graph, x, steps)
     for cell in plan(graph.copy().cpu(), {}).cells.values():
-        scale = _scale(graph, cell, swings[cell.name], digits(x.dtype))
+        scale = _scale(cell, swings[cell.name], digits(x.dtype))
         if scale is not None:
             _round_cell(graph, cell, scale)
     make_exact(graph, x)
@@ -63,29 +63,15 @@ def _swings(graph: Graph, x: Tensor, steps: int) -> dict[str, tuple[float, float
     return swings
 
 
-def _scale(graph: Graph, cell: Cell, swing: tuple[float, float], bits: int) -> float | None:
+def _scale(cell: Cell, swing: tuple[float, float], bits: int) -> float | None:
     """The scale at which 16 bits hold all that reaches a cell or, if that is too coarse, a floating number does."""
     membrane, current = swing
     between_steps = max(SPARE * (membrane + (current if cell.has_current else 0.0)), float(cell.initial.abs().max()), 2)
     needed = worst(cell.paths, cell.bias) + between_steps
     if not math.isfinite(needed):
         return None
-    factors = _factors_in_a_row(graph, cell)
     whole = 2.0 ** min(math.log2(FINEST), math.floor(math.log2(LARGEST / needed)))
-    if factors <= 1 and whole >= _COARSEST:
-        return whole
-    # A product of two multiples of 1 / scale is one of 1 / scale^2.
-    return 2.0 ** ((bits - math.ceil(math.log2(needed))) // max(factors, 1))
-
-
-def _factors_in_a_row(graph: Graph, cell: Cell) -> int:
-    """How many weights and factors a spike is multiplied with, at most, on its way to a cell."""
-    ends = {path.source for path in cell.paths}
-    counts: dict[str, int] = {}
-    for name in _between(graph, cell):
-        own = isinstance(graph[name].module, (*Synapses, Affine))
-        counts[name] = own + max((counts[other] for other in graph[name].inputs if other not in ends), default=0)
-    return counts.get(graph[cell.name].inputs[0], 0)
+    return whole if whole >= _COARSEST else 2.0 ** (bits - math.ceil(math.log2(needed)))
 
 
 def _between(graph: Graph, cell: Cell) -> list[str]:
