@@ -45,6 +45,20 @@ def test_the_range_of_the_gradient_ends_where_the_paper_says() -> None:
     assert to_z.tolist() == [0, 1, 1, 0, 0]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("levels", [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 31])
+def test_the_ends_of_the_range_belong_to_its_outside(levels: int, dtype: torch.dtype) -> None:
+    """At z = -theta/2L and z = theta - theta/2L themselves, which these numbers hit exactly; and one number before."""
+    module = QCFS(levels, float(levels)).to(dtype)
+    top = torch.tensor(levels - 0.5, dtype=dtype)
+    within = torch.nextafter(top, torch.zeros_like(top))
+    for z, by_z, by_theta in ((torch.tensor(-0.5, dtype=dtype), 0, 0), (top, 0, 1)):
+        assert gradients(module, z[None], module.theta, torch.ones(1, dtype=dtype)) == (by_z, by_theta)
+    if within + 0.5 < levels:  # else it rounds to the end
+        by_z, by_theta = gradients(module, within[None], module.theta, torch.ones(1, dtype=dtype))
+        assert by_z == 1 and abs(float(by_theta) + 0.5 / levels) < 1e-5
+
+
 def test_gradcheck_where_it_is_smooth() -> None:
     above = inputs(20, low=1.5, high=4.0).requires_grad_()
     below = inputs(20, low=-4.0, high=-0.5).requires_grad_()

@@ -36,6 +36,15 @@ def test_result_is_contiguous_for_channels_last_input():
     assert not x.is_contiguous() and NORMALISATIONS["unit"](x).is_contiguous()
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 8, 5), (1, 3, 1, 1), (4, 3, 1, 7)])
+def test_the_memory_order_can_stay(shape):
+    normalise, x = NORMALISATIONS["cifar10"], torch.randint(0, 256, shape, dtype=torch.uint8)
+    last = x.contiguous(memory_format=torch.channels_last)
+    found = normalise.in_its_order(last)
+    assert torch.equal(found, normalise(x)) and torch.equal(normalise.in_its_order(x), normalise(x))
+    assert found.is_contiguous(memory_format=torch.channels_last)
+
+
 @pytest.mark.parametrize(
     ("mean", "std"),
     [((0.5,), (0.5, 0.5)), ((), ()), ((0.0,), (0.0,)), ((0.0,), (-1.0,)), ((0.0,), (float("nan"),))],

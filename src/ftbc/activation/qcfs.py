@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from ftbc.activation.base import WithTheta
+from ftbc.activation.ranges import above, inside
 
 
 class QCFS(WithTheta):
@@ -56,11 +57,10 @@ class _Staircase(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:  # type: ignore[override]
         z, theta = ctx.saved_tensors
         place = (z * (ctx.levels / theta)).add_(ctx.shift)
-        inside = (place > 0) & (place < ctx.levels)
-        to_z = grad * inside if ctx.needs_input_grad[0] else None
+        to_z = inside(grad, place, ctx.levels)
         if not ctx.needs_input_grad[1]:
             return to_z, None, None, None
-        # In units of theta / L: a - z is floor(place) - (place - shift) inside; above the range a is theta itself.
-        above = (place >= ctx.levels).to(place.dtype) * ctx.levels
-        error = torch.where(inside, (place.floor() - place).add_(ctx.shift), above)
-        return to_z, (grad * error).sum() / ctx.levels, None, None
+        saturated = above(grad, place, ctx.levels).sum()
+        # In units of theta / L, a - z is floor(place) - (place - shift): the shift less the fraction of the place.
+        rounded = ctx.shift * to_z.sum() - place.frac_().mul_(to_z).sum()
+        return to_z, rounded / ctx.levels + saturated, None, None

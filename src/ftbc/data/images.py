@@ -45,9 +45,13 @@ class Normalise:
             raise InputError(f"Normalise got shape {list(x.shape)}: it takes [N, {len(self.mean)}, H, W]")
         if x.dtype != torch.uint8 and not x.is_floating_point():
             raise InputError(f"Normalise got {x.dtype}: it takes uint8, or floating point from 0 to 255")
-        mean = torch.tensor(self.mean, device=x.device)[:, None, None]
-        std = torch.tensor(self.std, device=x.device)[:, None, None]
-        return (x.to(torch.float32) / 255).sub_(mean).div_(std)
+        mean, std = (torch.tensor(values, device=x.device) for values in (self.mean, self.std))
+        if x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous():
+            # Row by row of pixels: loops over three channels each would be slow.
+            width, rows = x.shape[3], x.permute(0, 2, 3, 1).flatten(2)
+            y = (rows.to(torch.float32) / 255).sub_(mean.repeat(width)).div_(std.repeat(width))
+            return y.unflatten(2, (width, -1)).permute(0, 3, 1, 2)
+        return (x.to(torch.float32) / 255).sub_(mean[:, None, None]).div_(std[:, None, None])
 
 
 NORMALISATIONS = {

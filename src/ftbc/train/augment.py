@@ -32,12 +32,12 @@ def draw_shifts(count: int, generator: torch.Generator, padding: int = 4, flip: 
 def shift(images: Tensor, shifts: Shifts, padding: int = 4) -> Tensor:
     """Move and mirror images ``[N, C, H, W]`` of any dtype, zeros enter; the result lies channels-last in memory."""
     n, _, height, width = images.shape
-    padded = F.pad(images, (padding,) * 4)
-    rows = shifts.top[:, None] + torch.arange(height)
-    columns = shifts.left[:, None] + torch.arange(width)
-    columns = torch.where(shifts.mirrored[:, None], columns.flip(1), columns)
-    item = torch.arange(n)[:, None, None]
-    return padded[item, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+    item = torch.arange(n)
+    # Whole images are copied, not pixels: both forms of each are made, and one is taken.
+    images = torch.cat([images, images.flip(3)]).index_select(0, item + n * shifts.mirrored)
+    windows = F.pad(images, (padding,) * 4).unfold(2, height, 1).unfold(3, width, 1)
+    left = torch.where(shifts.mirrored, 2 * padding - shifts.left, shifts.left)  # cropped first, then mirrored
+    return windows[item, :, shifts.top, left].contiguous(memory_format=torch.channels_last)
 
 
 def crop_and_mirror(images: Tensor, generator: torch.Generator, padding: int = 4) -> Tensor:

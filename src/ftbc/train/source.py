@@ -64,7 +64,9 @@ class InMemory:
     def batch(self, chosen: Tensor, part: slice, generator: torch.Generator) -> Tensor:
         own = self.settings
         shifts = draw_shifts(len(chosen), generator, own.padding, own.flip)
-        pixels = shift(self.images.images[chosen[part]], Shifts(*(drawn[part] for drawn in shifts)), own.padding)
+        pixels = shift(
+            self.images.images.index_select(0, chosen[part]), Shifts(*(drawn[part] for drawn in shifts)), own.padding
+        )
         return _finished(pixels, self.images.normalise, own, len(chosen), part, generator)
 
     def examples(self, count: int) -> Tensor:
