@@ -78,10 +78,11 @@ def convert(
     snn = place(ann, neurons, spiking_pools=method.pool == "spiking")
 
     generator = torch.Generator().manual_seed(seed)
+    state = Calibration(ann, snn, steps, images, generator, progress)
     for calibrator in method.calibrate:
-        calibrator(Calibration(ann, snn, steps, images, generator, progress))
+        calibrator(state)
     measured = relative_error_and_rate(ann, snn, images[:_MEASURED], steps)
-    return SpikingNetwork(snn, steps, method, cleaned.head, measured).eval()
+    return SpikingNetwork(snn, steps, method, cleaned.head, measured, state.readout).eval()
 
 
 def _require_same(model: nn.Module, cleaned: Cleaned, x: Tensor) -> None:

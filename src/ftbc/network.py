@@ -15,7 +15,18 @@ from ftbc.graph.ir import Graph
 from ftbc.neuron import IntegrateFire
 from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.recipe import Recipe
-from ftbc.simulate import Confidence, Stepper, event_engine, layerwise, require_engine, run_until, stepwise
+from ftbc.simulate import (
+    Confidence,
+    Reader,
+    Stepper,
+    event_engine,
+    extra_steps,
+    layerwise,
+    read,
+    require_engine,
+    run_until,
+    stepwise,
+)
 from ftbc.simulate.early_exit import require_rule
 from ftbc.simulate.event.cells import numbers_by_layer
 from ftbc.simulate.layerwise import Observer
@@ -59,7 +70,11 @@ class SpikingNetwork(nn.Module):
     """A converted network: `graph` with neurons, to be run for up to ``steps`` steps.
 
     ``snn(x)`` gives ``[T, N, ...]``: entry t is the mean output of the first t + 1 steps, in the ANN's own units.
+    readout: how that mean weighs the steps, where a method calibrates it (see `simulate/readout.py`); with it a method
+    can also take ``extra_steps`` before those that it is read at. None: all steps alike.
     """
+
+    readout: Tensor | None
 
     def __init__(
         self,
@@ -68,6 +83,7 @@ class SpikingNetwork(nn.Module):
         recipe: Recipe,
         head: nn.Module | None = None,
         measured: dict[str, tuple[float, float]] | None = None,
+        readout: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.graph = graph
@@ -75,9 +91,10 @@ class SpikingNetwork(nn.Module):
         self.recipe = recipe
         self.head = head
         self.measured = measured or {}
+        self.register_buffer("readout", readout)
         self._stepper: Stepper | None = None
-        self._total: Tensor | None = None
-        self._taken = 0
+        self._reader: Reader | None = None
+        self._images = 0
         self._events: dict[bool, EventEngine] = {}
 
     @torch.no_grad()
@@ -91,7 +108,7 @@ class SpikingNetwork(nn.Module):
     ) -> Tensor:
         """Run from rest.
 
-        x: ``[N, ...]``, the same at each step, or ``[T, N, ...]`` with ``time_first``. engine: "layerwise" (all steps
+        x: ``[N, ...]``, the same at each step, or ``[T, N, ...]`` with ``time_first``, the extra steps before. engine: "layerwise" (all steps
         of a layer at once), "stepwise" (memory independent of T) or "event" (only spikes that occurred are
         propagated: the fastest on a CPU; needs the extra ``fast``). All give the same spikes; "event" adds in another
         order, which in floating point may round a membrane to the other side of the threshold, but never does in a
@@ -104,14 +121,14 @@ class SpikingNetwork(nn.Module):
         require_engine(engine)
         if observe is not None and engine != "layerwise":
             raise InputError(f"the engine {engine!r} cannot be observed: choose 'layerwise'")
-        steps = len(x) if time_first else self.steps
+        steps = len(x) if time_first else self.extra_steps + self.steps
         if engine == "stepwise":
             outputs = _collect(stepwise(self.graph, x, steps, time_first), steps)
         elif engine == "event":
             outputs = self._event_engine(time_first).run(x, steps, time_first)
         else:
             outputs = layerwise(self.graph, x, steps, time_first, observe)
-        mean = _running_mean(outputs)
+        mean = read(outputs, self.readout)
         return self.read_out(mean) if head else mean
 
     @torch.no_grad()
@@ -139,29 +156,37 @@ class SpikingNetwork(nn.Module):
             )
         if until is not None:
             require_rule(until, "until")
-        mean, steps = run_until(until or _never, self.graph, x, self.steps)
+        mean, steps = run_until(until or _never, self.graph, x, self.steps, readout=self.readout)
         outputs = self.read_out(mean.unsqueeze(0))[0]
         return Prediction(outputs.argmax(1), steps, outputs)
 
     @torch.no_grad()
     def step(self, x: Tensor) -> Tensor:
-        """Take one step from where the network is, and return the mean output since the last `reset`."""
+        """Take one step from where the network is, and return the mean output since the last `reset`.
+
+        The first step of a network with extra steps takes these too, with the same input.
+        """
         self._check(x, time_first=False)
-        if self._total is not None and len(x) != len(self._total):
-            raise InputError(f"{len(x)} images after {len(self._total)}: call reset() before another batch")
-        if self._stepper is None:
-            self._stepper = Stepper(self.graph, constant=False)
-        output = self._stepper.step(x)
-        total = output if self._total is None else self._total + output
-        self._total = total
-        self._taken += 1
-        return self.read_out((total / self._taken).unsqueeze(0))[0]
+        if self._stepper is None or self._reader is None:
+            self._stepper, self._reader = Stepper(self.graph, constant=False), Reader(self.readout)
+            self._images = len(x)
+        if len(x) != self._images:
+            raise InputError(f"{len(x)} images after {self._images}: call reset() before another batch")
+        mean = None
+        while mean is None:
+            mean = self._reader.add(self._stepper.step(x))
+        return self.read_out(mean.unsqueeze(0))[0]
 
     def reset(self) -> None:
         """Put every neuron to rest."""
         if self._stepper is not None:
             self._stepper.reset()
-        self._stepper, self._total, self._taken = None, None, 0
+        self._stepper, self._reader = None, None
+
+    @property
+    def extra_steps(self) -> int:
+        """How many steps the network takes before the first that it is read at."""
+        return extra_steps(self.readout)
 
     def read_out(self, mean: Tensor) -> Tensor:
         """What the network's head (softmax, sigmoid ...), if it has one, makes of mean outputs ``[T, N, ...]``."""
@@ -192,7 +217,7 @@ class SpikingNetwork(nn.Module):
         """The same network with every threshold 1 and spikes of exactly 0 or 1: the form for chips."""
         graph = self.graph.copy()
         scale_thresholds_to_one(graph)
-        return SpikingNetwork(graph, self.steps, self.recipe, self.head, dict(self.measured))
+        return self._with(graph)
 
     @torch.no_grad()
     def rounded(self, images: Tensor) -> SpikingNetwork:
@@ -207,13 +232,15 @@ class SpikingNetwork(nn.Module):
         self._check(images, time_first=False)
         if not bool(torch.isfinite(images).all()):
             raise NotFiniteError("the images to round on hold NaN or infinity: check how they are read and normalised")
-        return SpikingNetwork(
-            rounded(self.graph, images, self.steps), self.steps, self.recipe, self.head, dict(self.measured)
-        ).eval()
+        return self._with(rounded(self.graph, images, self.extra_steps + self.steps)).eval()
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy starts at rest: the running state belongs to the one who steps.
-        return {**self.__dict__, "_stepper": None, "_total": None, "_taken": 0, "_events": {}}
+        return {**self.__dict__, "_stepper": None, "_reader": None, "_events": {}}
+
+    def _with(self, graph: Graph) -> SpikingNetwork:
+        readout = None if self.readout is None else self.readout.clone()
+        return SpikingNetwork(graph, self.steps, self.recipe, self.head, dict(self.measured), readout)
 
     def _event_engine(self, time_first: bool) -> EventEngine:
         """The network made ready for events; made anew when its numbers have changed."""
@@ -231,8 +258,9 @@ class SpikingNetwork(nn.Module):
             raise InputError(f"the network takes input of shape [{wanted}], not {list(x.shape)}")
         if not x.shape[leading - 1]:
             raise InputError("the input holds no images")
-        if time_first and not 1 <= len(x) <= self.steps:
-            raise InputError(f"the input has {len(x)} steps, the network was converted for 1 to {self.steps}")
+        first, last = 1 + self.extra_steps, self.extra_steps + self.steps
+        if time_first and not first <= len(x) <= last:
+            raise InputError(f"the input has {len(x)} steps, the network was converted for {first} to {last}")
         weight = next((p for p in self.graph.parameters()), None)
         if weight is not None and (x.dtype != weight.dtype or x.device != weight.device):
             raise InputError(
@@ -254,9 +282,3 @@ def _collect(outputs: Iterator[Tensor], steps: int) -> Tensor:
     for t, output in enumerate(outputs, 1):
         collected[t] = output
     return collected
-
-
-def _running_mean(outputs: Tensor) -> Tensor:
-    """Mean over the steps so far, for each step of ``[T, N, ...]``."""
-    counts = torch.arange(1, len(outputs) + 1, dtype=outputs.dtype, device=outputs.device)
-    return outputs.cumsum(0) / counts.view(-1, *[1] * (outputs.ndim - 1))

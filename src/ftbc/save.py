@@ -24,9 +24,11 @@ from ftbc.graph.spec import describe, rebuild
 from ftbc.network import SpikingNetwork
 from ftbc.neuron import IntegrateFire, Temporal
 from ftbc.recipe import Recipe
+from ftbc.simulate import extra_steps
 
 VERSION = 1
 _KEY = "ftbc"
+_READOUT = "readout"  # tensors of operations have a dot in their names
 
 # No network comes near these; they keep the time and the numbers of a hostile file small.
 _MOST_NODES = 5000
@@ -41,6 +43,7 @@ def save(snn: SpikingNetwork, path: str | Path) -> None:
     graph = snn.graph
     # Copies, because tensors that share storage (tied weights) are written each on its own.
     own = {name: tensor.detach().cpu().clone() for name, tensor in graph.state_dict().items()}
+    own |= {} if snn.readout is None else {_READOUT: snn.readout.cpu().clone()}
     tensors = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in own.items()}
     header = {
         "version": VERSION,
@@ -115,7 +118,10 @@ def _build(header: dict[str, Any], tensors: dict[str, Tensor]) -> SpikingNetwork
     if len({tensor.dtype for tensor in tensors.values()}) > 1:
         raise FileError("it mixes tensors of float32 and float64")
     by_node: dict[str, dict[str, Tensor]] = {}
+    readout = tensors.get(_READOUT)
     for key, tensor in tensors.items():
+        if key == _READOUT:
+            continue
         name, _, own = key.rpartition(".")
         by_node.setdefault(name, {})[own] = tensor
 
@@ -138,7 +144,7 @@ def _build(header: dict[str, Any], tensors: dict[str, Tensor]) -> SpikingNetwork
     graph.output = header["output"]
 
     steps = header["steps"]
-    _check_neurons(graph, steps)
+    _check_neurons(graph, steps, readout)
     head = None
     if header["head"] is not None:
         _check_dimensions(header["head"], len(graph.shape(graph.output)))
@@ -149,7 +155,7 @@ def _build(header: dict[str, Any], tensors: dict[str, Tensor]) -> SpikingNetwork
     for text in (recipe.name, recipe.summary):
         _text(text)
     measured = {_text(name): (float(rate), float(error)) for name, (rate, error) in header["measured"].items()}
-    return SpikingNetwork(graph, steps, recipe, head, measured).eval()
+    return SpikingNetwork(graph, steps, recipe, head, measured, readout).eval()
 
 
 def _in_order(header: dict[str, Any], name: str, tensor: Tensor) -> Tensor:
@@ -170,10 +176,13 @@ def _check_dimensions(description: dict[str, Any], rank: int) -> None:
         raise FileError(f"there are no dimensions {dims!r:.80} among {rank + 1}")
 
 
-def _check_neurons(graph: Graph, steps: Any) -> None:
+def _check_neurons(graph: Graph, steps: Any, readout: Tensor | None) -> None:
     neurons = graph.of_type(IntegrateFire)
     if type(steps) is not int or not neurons:
         raise FileError(f"it has {len(neurons)} layers of neurons for {steps!r:.20} steps")
+    if readout is not None and (readout.ndim != 2 or not 1 <= readout.shape[0] == steps <= readout.shape[1]):
+        raise FileError(f"its readout of {list(readout.shape)} does not fit {steps} steps")
+    steps += extra_steps(readout)
     for node in neurons:
         neuron, grains = node.module, ((1,), node.shape[:1], node.shape)
         assert isinstance(neuron, IntegrateFire)

@@ -23,7 +23,8 @@ def silent(what: str, done: int, total: int) -> None:
 class Calibration:
     """The ANN (clean graph with activations), its spiking copy (same names, neurons in their place), and images.
 
-    ``generator`` is the only source of chance.
+    ``generator`` is the only source of chance. readout: how the outputs of the steps are weighed, if a calibration
+    sets it (see `simulate/readout.py`).
     """
 
     ann: Graph
@@ -32,6 +33,7 @@ class Calibration:
     images: Tensor
     generator: torch.Generator
     progress: Progress = silent
+    readout: Tensor | None = None
 
 
 class Calibrator(Protocol):

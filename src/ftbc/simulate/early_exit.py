@@ -17,6 +17,7 @@ from ftbc.errors import InputError, RecipeError
 from ftbc.graph.ir import Graph
 from ftbc.settings import Settings
 from ftbc.simulate.layerwise import portion
+from ftbc.simulate.readout import Reader, extra_steps
 from ftbc.simulate.stepwise import Stepper
 
 Rule = Callable[[Tensor, int], Tensor]
@@ -67,28 +68,35 @@ def steps_until(decided: Rule, means: Tensor) -> Tensor:
     return stops.byte().argmax(0) + 1  # the first of the largest
 
 
-def run_until(decided: Rule, graph: Graph, x: Tensor, steps: int, room: int | None = None) -> tuple[Tensor, Tensor]:
-    """The mean output with which each image leaves, ``[N, ...]``, and how many steps it took, ``[N]``; from rest."""
+def run_until(
+    decided: Rule, graph: Graph, x: Tensor, steps: int, room: int | None = None, readout: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """The mean output with which each image leaves, ``[N, ...]``, and how many steps it took, ``[N]``; from rest.
+
+    readout: how the mean weighs the steps, see `simulate/readout.py`.
+    """
     images, _ = portion(graph, 1, room)
-    means, taken = zip(*[_run_together(decided, graph, part, steps) for part in x.split(images)], strict=True)
+    means, taken = zip(*[_run_together(decided, graph, part, steps, readout) for part in x.split(images)], strict=True)
     return torch.cat(means), torch.cat(taken)
 
 
-def _run_together(decided: Rule, graph: Graph, x: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+def _run_together(decided: Rule, graph: Graph, x: Tensor, steps: int, readout: Tensor | None) -> tuple[Tensor, Tensor]:
     stepper = Stepper(graph, constant=True)
     going = torch.arange(len(x), device=x.device)
     taken = torch.empty_like(going)
     means = x.new_empty((len(x), *graph.shape(graph.output)))
-    total = torch.zeros_like(means)
-    for t in range(1, steps + 1):
-        total = total + stepper.step(x)
-        mean = total / t
+    reader = Reader(readout)
+    for t in range(1 - extra_steps(readout), steps + 1):
+        mean = reader.add(stepper.step(x))
+        if mean is None:
+            continue
         means[going], taken[going] = mean, t
         stay = (~decided(mean, t)).nonzero().squeeze(1)
         if t == steps or not len(stay):
             break
         if len(stay) < len(going):
             stepper.select(stay)
-            going, total, x = going[stay], total[stay], x[stay]
+            reader.select(stay)
+            going, x = going[stay], x[stay]
     stepper.reset()
     return means, taken
