@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ftbc.calibrate import calibrate
 from ftbc.calibrate.base import Calibration, Progress, silent
 from ftbc.calibration_data import check_model, gather_images
 from ftbc.check import require_activation
@@ -79,8 +80,7 @@ def convert(
 
     generator = torch.Generator().manual_seed(seed)
     state = Calibration(ann, snn, steps, images, generator, progress)
-    for calibrator in method.calibrate:
-        calibrator(state)
+    calibrate(method.calibrate, state)
     measured = relative_error_and_rate(ann, snn, images[:_MEASURED], steps)
     return SpikingNetwork(snn, steps, method, cleaned.head, measured, state.readout).eval()
 

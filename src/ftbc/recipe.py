@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ftbc import calibrate, initial, threshold
-from ftbc.calibrate import FTBC, Calibrator
+from ftbc.calibrate import FTBC, Calibrator, CorrelationSearch, Gain, QuantileBias, ReadOut, Refit
 from ftbc.errors import FileError, RecipeError
 from ftbc.graph.pool import POLICIES
 from ftbc.initial import Half, SpreadHalf
@@ -183,5 +183,10 @@ _RECIPES = (
         threshold=MeanSquare("floor"),
         initial=SpreadHalf(),
         calibrate=(FTBC(alpha=0.5, iterations=10, batches=10, clip=False),),
+    ),
+    Recipe(
+        name="best",
+        summary="layer by layer: weights refitted to the spikes, thresholds and b[t] by correlation, spike gains",
+        calibrate=(Refit(), QuantileBias(rows=4096), CorrelationSearch(), Gain(), ReadOut()),
     ),
 )

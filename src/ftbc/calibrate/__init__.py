@@ -5,5 +5,13 @@ One method a file, each a frozen dataclass that is called with a `Calibration`; 
 
 from ftbc.calibrate.base import Calibration, Calibrator
 from ftbc.calibrate.ftbc import FTBC
+from ftbc.calibrate.gain import Gain
+from ftbc.calibrate.quantile import QuantileBias
+from ftbc.calibrate.read_out import ReadOut
+from ftbc.calibrate.refit import Refit
+from ftbc.calibrate.search import CorrelationSearch
+from ftbc.calibrate.walk import calibrate
 
-__all__ = ["FTBC", "Calibration", "Calibrator"]
+__all__ = [
+    "FTBC", "Calibration", "Calibrator", "CorrelationSearch", "Gain", "QuantileBias", "ReadOut", "Refit", "calibrate"
+]  # fmt: skip

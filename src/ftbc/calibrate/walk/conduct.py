@@ -99,6 +99,10 @@ def _wanted(plan: list[Junction], methods: Sequence[LayerCalibrator], calibratio
         for key in [key for key in keys if key not in wanted]:
             positions = draw_positions(images, shape, keys[key], rows, calibration.generator)
             wanted[key] = Wanted(junction.value, keys[key], positions)
+    output = calibration.ann.output
+    if output not in wanted:
+        positions = draw_positions(images, calibration.ann.shape(output), 0, rows, calibration.generator)
+        wanted[output] = Wanted(output, 0, positions)
     return wanted
 
 

@@ -41,6 +41,10 @@ class Targets:
         """The positions of the rows, ``[N, k]``."""
         return self._wanted[key].positions
 
+    def dim(self, key: str) -> int:
+        """The dimension of an item in which the channels of the value lie."""
+        return self._wanted[key].dim
+
     def rows(self, key: str, part: int) -> Tensor:
         """The rows of one part of the images, ``[n k, C]``."""
         if key not in self._rows:
