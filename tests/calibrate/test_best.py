@@ -1,0 +1,94 @@
+"""The recipe 'best': all pieces together, on networks of every structure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+import ftbc
+from ftbc.neuron import IntegrateFire
+from tests.calibrate.walk.test_walk import OWN
+from tests.networks import INPUT_SHAPE
+
+
+def _images(count: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.rand(count, *INPUT_SHAPE, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+
+
+def _error(snn: ftbc.SpikingNetwork, network: torch.nn.Module, images: Tensor) -> float:
+    with torch.no_grad():
+        return float((snn(images)[-1] - network(images)).pow(2).mean())
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("steps", [1, 4])
+def test_nearer_to_the_ann_than_ftbc_on_other_images(name: str, steps: int) -> None:
+    torch.manual_seed(9)
+    network, images, others = OWN[name](), _images(128), _images(64, seed=1)
+    best, ftbc_ = (ftbc.convert(network, images, steps, recipe) for recipe in ("best", "ftbc"))
+    assert _error(best, network, others) < 0.8 * _error(ftbc_, network, others)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_engines_agree_and_a_saved_network_is_the_same(name: str, tmp_path: Path) -> None:
+    torch.manual_seed(9)
+    images = _images(24)
+    snn = ftbc.convert(OWN[name](), images, 3, "best")
+    assert torch.equal(snn(images), snn(images, engine="stepwise"))
+    snn.save(tmp_path / "best.snn")
+    loaded = ftbc.load(tmp_path / "best.snn")
+    assert torch.equal(loaded(images), snn(images))
+    assert loaded.recipe == snn.recipe
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_spikes_are_zero_or_one_after_scaling(name: str) -> None:
+    """Only weights, biases, b[t], thresholds and the read-out have changed: the form for chips exists and agrees."""
+    torch.manual_seed(9)
+    images = _images(24)
+    snn = ftbc.convert(OWN[name](), images, 4, "best")
+    unit = snn.with_unit_thresholds()
+    seen: dict[str, Tensor] = {}
+
+    def keep(node, inputs, spikes, start) -> None:
+        if isinstance(node.module, IntegrateFire):
+            seen[node.name] = spikes
+
+    unit(images, observe=keep)
+    assert len(seen) == len(snn.graph.of_type(IntegrateFire))
+    for site, spikes in seen.items():
+        assert set(spikes.unique().tolist()) <= {0.0, 1.0}, site
+        assert bool((unit.graph[site].module.threshold == 1).all())
+    torch.testing.assert_close(unit(images), snn(images), rtol=1e-7, atol=1e-9)
+
+
+def test_the_seed_decides_and_the_network_stays(tmp_path: Path) -> None:
+    network, images = OWN["residual"](), _images(48)
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    recipe = ftbc.recipe("best")
+    first, again, other = (ftbc.convert(network, images, 3, recipe, seed=seed)(images) for seed in (0, 0, 1))
+    assert torch.equal(first, again) and not torch.equal(first, other)
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+
+
+def test_without_the_extra_fast_the_result_is_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, images = OWN["residual"](), _images(64)
+    fast = ftbc.convert(network, images, 3, "best")
+    monkeypatch.setattr("ftbc.calibrate.descent._kernels", lambda: None)
+    monkeypatch.setattr("ftbc.neuron.fused._kernels", lambda: None)
+    plain = ftbc.convert(network, images, 3, "best")
+    torch.testing.assert_close(plain(images), fast(images), rtol=1e-6, atol=1e-8)
+
+
+def test_single_precision_and_one_image() -> None:
+    network = OWN["plain"]().float()
+    snn = ftbc.convert(network, _images(1, dtype=torch.float32), 2, "best")
+    assert bool(torch.isfinite(snn(_images(5, dtype=torch.float32))).all())
+
+
+def test_recipe_as_text_and_back() -> None:
+    recipe = ftbc.recipe("best")
+    assert ftbc.Recipe.from_dict(recipe.to_dict()) == recipe
