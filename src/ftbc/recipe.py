@@ -187,6 +187,6 @@ _RECIPES = (
     Recipe(
         name="best",
         summary="layer by layer: weights refitted to the spikes, thresholds and b[t] by correlation, spike gains",
-        calibrate=(Refit(), QuantileBias(rows=4096), CorrelationSearch(), Gain(), ReadOut()),
+        calibrate=(Refit(last=False), QuantileBias(rows=16384), CorrelationSearch(), Gain(), ReadOut()),
     ),
 )

@@ -27,7 +27,7 @@ from ftbc.neuron.functional import integrate_and_fire
 class Gain(LayerCalibrator):
     """What a spike is worth, by least squares; rows: on about how many neurons of a channel."""
 
-    rows: int = 4096
+    rows: int = 16384
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -33,13 +33,13 @@ class ReadOut(LayerCalibrator):
     ridge: penalty of the refit, as in `Refit`; rounds: how often the two are found in turn; rows: about how many rows.
     """
 
-    ridge: float = 0.01
+    ridge: float = 0.0
     rounds: int = 2
     rows: int = 131072
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.ridge > 0 or min(self.rounds, self.rows) < 1:
+        if self.ridge < 0 or min(self.rounds, self.rows) < 1:
             raise RecipeError(f"{self}: ridge must be positive, rounds and rows at least 1")
 
     def at(self, layer: Layer) -> None:

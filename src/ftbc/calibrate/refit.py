@@ -26,7 +26,7 @@ their own for each t, which b[t] can make up for: the refit learns to be right e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -42,6 +42,9 @@ from ftbc.graph.ops import Activation, Staircase
 _MOST_CELLS = 1 << 28
 """Numbers of all rows together: 1 GiB of float32."""
 
+_BLOCK = 1 << 19
+"""Numbers of one block of rows."""
+
 
 @dataclass(frozen=True)
 class Refit(LayerCalibrator):
@@ -51,29 +54,34 @@ class Refit(LayerCalibrator):
     activation is flat; partial: weight of the rows for partial sums, 0 for none; rows: about how many rows are used.
     """
 
-    ridge: float = 0.01
+    ridge: float = 0.0
     rounds: int = 4
     partial: float = 0.5
-    rows: int = 131072
+    ceiling: float = 0.0
+    last: bool = True
+    rows: int = 65536
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.ridge > 0 or min(self.rounds, self.partial) < 0 or self.rows < 1:
+        if min(self.ridge, self.rounds, self.partial) < 0 or self.rows < 1:
             raise RecipeError(f"{self}: ridge must be positive, rows at least 1, rounds and partial not negative")
 
     def at(self, layer: Layer) -> None:
         """Refit the synapses of one layer."""
+        if layer.last and not self.last:
+            return
         T, generator = layer.steps, layer.calibration.generator
 
         def means(images: int) -> list[Mean]:
-            whole = Mean(torch.full((T, images), 1 / T), torch.ones(images), torch.full((images,), T - 1))
+            every = torch.full((T, images), 1 / T, dtype=torch.float64)
+            whole = Mean(every, torch.ones(images), torch.full((images,), T - 1))
             if T == 1 or not self.partial:
                 return [whole]
             length = torch.randint(1, T, (images,), generator=generator)
             before = torch.arange(T).unsqueeze(1) < length
-            return [whole, Mean(before / length, self.partial * (length / T) ** 2, length - 1)]
+            return [whole, Mean(before / length.double(), self.partial * (length / T) ** 2, length - 1)]
 
-        refit(layer, means, self.ridge, self.rounds, self.rows)
+        refit(layer, means, self.ridge, self.rounds, self.rows, self.ceiling)
 
 
 @dataclass(frozen=True)
@@ -86,21 +94,25 @@ class Mean:
     part: Tensor
 
 
-def refit(layer: Layer, means: Callable[[int], list[Mean]], ridge: float, rounds: int, rows: int) -> None:
+def refit(layer: Layer, means: Callable[[int], list[Mean]], ridge: float, rounds: int, rows: int, ceiling: float = 0.0) -> None:
     """Refit the synapses that lead to a layer's junction; means: which means to take on so many images."""
     together = [index for index, synapse in enumerate(layer.synapses) if synapse.groups == 1]
     alone = [[index] for index, synapse in enumerate(layer.synapses) if synapse.groups > 1]
     low, high = flat_ends(layer.activation) if layer.junction.alone else (None, None)
+    if ceiling and layer.junction.alone:
+        high = layer.neuron.threshold * ceiling if high is None else torch.minimum(layer.neuron.threshold * ceiling, torch.as_tensor(high))
     for chosen in [together] * bool(together) + alone:
         blocks, now, z = _gather(layer, chosen, means, rows)
-        fit = Ridge(blocks, ridge, layer.steps)
-        D, offset = fit.solve([wanted - have for wanted, have in zip(z, now, strict=True)])
+        fit = Ridge(blocks, layer.steps)
+        wanted = [y - have for y, have in zip(z, now, strict=True)]
+        penalty = ridge or fit.choose(wanted)
+        D, offset = fit.solve(wanted, penalty)
         for _ in range(0 if low is None and high is None else rounds):
             relaxations = (
-                relaxed(y, predicted(block, have, D, offset), low, high) - have
+                relaxed(y, predicted(block, have, D, offset), low, high if not isinstance(high, Tensor) else high.view(y.shape[1:])) - have
                 for block, have, y in zip(blocks, now, z, strict=True)
             )
-            D, offset = fit.solve(relaxations)
+            D, offset = fit.solve(relaxations, penalty)
         # The last part holds the rows of all T steps: its offset is the bias.
         change([layer.synapses[index] for index in chosen], D, offset[-1])
     layer.changed()
@@ -127,10 +139,21 @@ def _gather(
                 have = have + synapse.output(x)
             x = read[chosen[0]] if len(chosen) == 1 else torch.cat([read[index] for index in chosen], 2)
             share, number = mean.share.to(target), mean.part.to(target.device)
-            blocks.append(Block(x, share.repeat_interleave(k), number.repeat_interleave(k)))
-            now.append(have.unflatten(1, (groups, -1)))
-            z.append(target.unflatten(1, (groups, -1)))
+            for fold, half in enumerate((slice(0, n // 2), slice(n // 2, n))):
+                # Blocks that stay in the cache while a round predicts, relaxes and adds up.
+                for images in _cut(half, most=max(1, _BLOCK // (k * columns))):
+                    cut = slice(images.start * k, images.stop * k)
+                    weight, at = share[images].repeat_interleave(k), number[images].repeat_interleave(k)
+                    blocks.append(Block(x[cut], weight, at, fold))
+                    now.append(have[cut].unflatten(1, (groups, -1)))
+                    z.append(target[cut].unflatten(1, (groups, -1)))
     return blocks, now, z
+
+
+def _cut(whole: slice, most: int) -> Iterator[slice]:
+    """Parts of a range, none longer than ``most``."""
+    for start in range(whole.start, whole.stop, most):
+        yield slice(start, min(start + most, whole.stop))
 
 
 def flat_ends(activation: Activation | None) -> tuple[float | None, float | None]:
@@ -157,9 +180,9 @@ def relaxed(z: Tensor, prediction: Tensor, low: float | None, high: float | None
     """Targets that ask for nothing where the activation is flat: there the prediction, between z and the edge."""
     target = z
     if low is not None:
-        target = torch.where(z < low, torch.maximum(prediction, z).clamp_(max=low), target)
+        target = torch.where(z < low, torch.maximum(prediction, z).clamp(max=low), target)
     if high is not None:
-        target = torch.where(z > high, torch.minimum(prediction, z).clamp_(min=high), target)
+        target = torch.where(z > high, torch.minimum(prediction, z).clamp(min=high), target)
     return target
 
 

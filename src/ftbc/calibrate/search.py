@@ -36,7 +36,7 @@ class CorrelationSearch(LayerCalibrator):
     """
 
     early: float = 0.5
-    rows: int = 4096
+    rows: int = 16384
 
     def __post_init__(self) -> None:
         super().__post_init__()

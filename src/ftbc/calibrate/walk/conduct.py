@@ -23,6 +23,7 @@ from ftbc.calibrate.walk.layer import Layer, at_neurons
 from ftbc.calibrate.walk.plan import Junction, junctions
 from ftbc.calibrate.walk.rows import draw_positions
 from ftbc.calibrate.walk.targets import Targets, Wanted
+from ftbc.graph.ir import INPUT
 from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.scale import amplify
 from ftbc.settings import Settings
@@ -60,14 +61,14 @@ def walk(methods: Sequence[LayerCalibrator], calibration: Calibration) -> None:
     flow = Flow(snn, images, calibration.steps)
     plan = junctions(ann, snn)
     targets = Targets(ann, flow.parts, _wanted(plan, methods, calibration))
-    at_value: dict[str, list[Layer]] = {}
+    layers: dict[str, list[Layer]] = {}
     for number, junction in enumerate(plan):
         layer = Layer(calibration, flow, targets, junction, last=number == len(plan) - 1)
-        # A site that shares its value with another is met when its own turn in the graph comes.
-        at_value.setdefault(junction.value if junction.site is None else junction.site, []).append(layer)
+        layers.setdefault(junction.value, []).append(layer)
+    by_site = {layer.junction.site: layer for at in layers.values() for layer in at}
     done = 0
-    for name in list(ann.nodes):
-        for layer in at_value.get(name, ()):
+    for name in [INPUT, *ann.nodes]:
+        for layer in layers.get(name, ()):
             if layer.neuron is not None:
                 _per_channel(layer.neuron, snn.shape(name)[0])
             for method in methods:
@@ -76,8 +77,8 @@ def walk(methods: Sequence[LayerCalibrator], calibration: Calibration) -> None:
             calibration.progress("calibrating", done, len(plan))
         if flow.must_keep(name):
             flow.keep(name)
-        for layer in at_value.get(name, ()):
-            _fold_amplitude(layer)
+        if name in by_site:
+            _fold_amplitude(by_site[name])
 
 
 def _fold_amplitude(layer: Layer) -> None:

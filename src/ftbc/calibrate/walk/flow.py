@@ -90,10 +90,9 @@ class Flow:
 
     def must_keep(self, name: str) -> bool:
         """Whether a value has to be kept once it is final."""
-        node = self.graph[name]
         if name not in varying(self.graph, input_varies=False):
             return False
-        return isinstance(node.module, Temporal | MaxPool) or (len(self.graph.users(name)) > 1 and self._costly(name))
+        return isinstance(self.graph[name].module, (Temporal, *MaxPool)) or (len(self.graph.users(name)) > 1 and self._costly(name))
 
     def bytes(self) -> int:
         """The memory of all that is kept."""

@@ -122,14 +122,15 @@ class Layer:
 
     def rest(self, part: int, positions: Tensor, weights: Weights | None) -> Tensor:
         """What reaches the junction beside the outputs of its synapses, as rows like `inputs`, ``[..., C]``."""
-        images, names = self.flow.parts[part], self.junction.synapses
         shape = self.calibration.snn.shape(self.junction.value)
-        nothing = {name: images.new_zeros((1,) * (1 + len(shape))) for name in names}
-        if weights is not None:
-            value = self.flow.mean(self.junction.value, part, weights, nothing)
-        else:
-            value = self.flow.over_time(self.junction.value, part, nothing).flatten(0, 1)
+        if weights is None:
             positions = positions.repeat(self.steps, 1)
+        nothing = self.flow.parts[part].new_zeros(len(positions), *[1] * len(shape))
+        given = dict.fromkeys(self.junction.synapses, nothing)
+        if weights is None:
+            value = self.flow.over_time(self.junction.value, part, given).flatten(0, 1)
+        else:
+            value = self.flow.mean(self.junction.value, part, weights, given)
         return at_positions(value.expand(len(positions), *shape), self.junction.dim, positions)
 
     # ---- neurons -----------------------------------------------------------------------------------------

@@ -24,11 +24,14 @@ def channel_dimension(module: nn.Module, shape: Shape) -> int:
 
 
 def draw_positions(images: int, shape: Shape, dim: int, rows: int, generator: torch.Generator) -> Tensor:
-    """Positions ``[N, k]`` of a value of that shape, about ``rows`` in all; every position if there are no more."""
+    """Positions ``[N, k]`` of a value of that shape, about ``rows`` in all; every position if there are no more.
+
+    They are in random order, so that the first of them are a sample too.
+    """
     places = torch.Size(shape).numel() // shape[dim]
     count = -(-rows // images)
     if count >= places:
-        return torch.arange(places).expand(images, places)
+        return torch.rand(images, places, generator=generator).argsort(1)
     return torch.randint(places, (images, count), generator=generator)
 
 
@@ -36,8 +39,6 @@ def at_positions(value: Tensor, dim: int, positions: Tensor) -> Tensor:
     """The channels of a value ``[n, ...]`` at positions ``[n, k]``, as rows ``[n k, C]``; dim: that of the channels."""
     places = value.movedim(1 + dim, -1)
     places = places.flatten(1, -2) if places.ndim > 2 else places.unsqueeze(1)
-    if positions.shape[1] == places.shape[1]:
-        return places.flatten(0, 1)
     return places[torch.arange(len(value), device=value.device).unsqueeze(1), positions].flatten(0, 1)
 
 
