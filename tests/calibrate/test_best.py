@@ -10,12 +10,7 @@ from torch import Tensor
 
 import ftbc
 from ftbc.neuron import IntegrateFire
-from tests.calibrate.walk.test_walk import OWN
-from tests.networks import INPUT_SHAPE
-
-
-def _images(count: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.rand(count, *INPUT_SHAPE, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+from tests.calibrate.walk.test_walk import OWN, lively, pictures
 
 
 def _error(snn: ftbc.SpikingNetwork, network: torch.nn.Module, images: Tensor) -> float:
@@ -25,9 +20,9 @@ def _error(snn: ftbc.SpikingNetwork, network: torch.nn.Module, images: Tensor) -
 
 @pytest.mark.parametrize("name", OWN)
 @pytest.mark.parametrize("steps", [1, 4])
-def test_nearer_to_the_ann_than_ftbc_on_other_images(name: str, steps: int) -> None:
+def test_nearer_to_the_ann_than_ftbc_on_other_pictures(name: str, steps: int) -> None:
     torch.manual_seed(9)
-    network, images, others = OWN[name](), _images(128), _images(64, seed=1)
+    network, images, others = lively(OWN[name]()), pictures(256), pictures(128, seed=1)
     best, ftbc_ = (ftbc.convert(network, images, steps, recipe) for recipe in ("best", "ftbc"))
     assert _error(best, network, others) < 0.8 * _error(ftbc_, network, others)
 
@@ -35,8 +30,8 @@ def test_nearer_to_the_ann_than_ftbc_on_other_images(name: str, steps: int) -> N
 @pytest.mark.parametrize("name", OWN)
 def test_engines_agree_and_a_saved_network_is_the_same(name: str, tmp_path: Path) -> None:
     torch.manual_seed(9)
-    images = _images(24)
-    snn = ftbc.convert(OWN[name](), images, 3, "best")
+    images = pictures(24)
+    snn = ftbc.convert(lively(OWN[name]()), images, 3, "best")
     assert torch.equal(snn(images), snn(images, engine="stepwise"))
     snn.save(tmp_path / "best.snn")
     loaded = ftbc.load(tmp_path / "best.snn")
@@ -48,8 +43,8 @@ def test_engines_agree_and_a_saved_network_is_the_same(name: str, tmp_path: Path
 def test_spikes_are_zero_or_one_after_scaling(name: str) -> None:
     """Only weights, biases, b[t], thresholds and the read-out have changed: the form for chips exists and agrees."""
     torch.manual_seed(9)
-    images = _images(24)
-    snn = ftbc.convert(OWN[name](), images, 4, "best")
+    images = pictures(24)
+    snn = ftbc.convert(lively(OWN[name]()), images, 4, "best")
     unit = snn.with_unit_thresholds()
     seen: dict[str, Tensor] = {}
 
@@ -66,7 +61,7 @@ def test_spikes_are_zero_or_one_after_scaling(name: str) -> None:
 
 
 def test_the_seed_decides_and_the_network_stays(tmp_path: Path) -> None:
-    network, images = OWN["residual"](), _images(48)
+    network, images = lively(OWN["residual"]()), pictures(48)
     before = {name: value.clone() for name, value in network.state_dict().items()}
     recipe = ftbc.recipe("best")
     first, again, other = (ftbc.convert(network, images, 3, recipe, seed=seed)(images) for seed in (0, 0, 1))
@@ -75,7 +70,7 @@ def test_the_seed_decides_and_the_network_stays(tmp_path: Path) -> None:
 
 
 def test_without_the_extra_fast_the_result_is_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    network, images = OWN["residual"](), _images(64)
+    network, images = lively(OWN["residual"]()), pictures(64)
     fast = ftbc.convert(network, images, 3, "best")
     monkeypatch.setattr("ftbc.calibrate.descent._kernels", lambda: None)
     monkeypatch.setattr("ftbc.neuron.fused._kernels", lambda: None)
@@ -85,8 +80,8 @@ def test_without_the_extra_fast_the_result_is_nearly_the_same(monkeypatch: pytes
 
 def test_single_precision_and_one_image() -> None:
     network = OWN["plain"]().float()
-    snn = ftbc.convert(network, _images(1, dtype=torch.float32), 2, "best")
-    assert bool(torch.isfinite(snn(_images(5, dtype=torch.float32))).all())
+    snn = ftbc.convert(network, pictures(1).float(), 2, "best")
+    assert bool(torch.isfinite(snn(pictures(5).float())).all())
 
 
 def test_recipe_as_text_and_back() -> None:

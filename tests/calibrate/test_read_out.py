@@ -11,7 +11,8 @@ from ftbc.calibrate.read_out import read_out_weights
 from ftbc.errors import RecipeError
 from ftbc.simulate import layerwise
 from ftbc.simulate.readout import read
-from tests.networks import INPUT_SHAPE, NETWORKS
+from tests.calibrate.walk.test_walk import lively, pictures
+from tests.networks import NETWORKS
 
 
 def _errors(steps: int) -> torch.Tensor:
@@ -50,13 +51,13 @@ def test_a_network_without_errors_reads_the_mean() -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_in_a_network_it_lowers_the_error_at_every_step(name: str) -> None:
     torch.manual_seed(5)
-    network, images = NETWORKS[name](), torch.rand(40, *INPUT_SHAPE, dtype=torch.float64)
+    network, images = lively(NETWORKS[name]()), pictures(100)
     base = ftbc.convert(network, images, 4, ftbc.Recipe(calibrate=(QuantileBias(),)))
     snn = ftbc.convert(network, images, 4, ftbc.Recipe(calibrate=(QuantileBias(), ReadOut())))
     z = network(images).detach()
     before, after = ((out(images) - z).pow(2).mean((1, 2)) for out in (base, snn))
     assert snn.readout is not None and snn.readout.shape == (4, 4)
-    assert float(after[-1]) < 0.8 * float(before[-1])
+    assert float(after[-1]) < 0.95 * float(before[-1])
     single = layerwise(snn.graph, images, 4)
     # The plain mean is one of the combinations that it could have chosen.
     assert bool(((read(single, snn.readout) - z).pow(2).mean((1, 2)) <= (read(single) - z).pow(2).mean((1, 2)) + 1e-9).all())
@@ -65,6 +66,6 @@ def test_in_a_network_it_lowers_the_error_at_every_step(name: str) -> None:
 
 
 def test_wrong_settings_are_refused() -> None:
-    for wrong in ({"ridge": 0.0}, {"rounds": 0}, {"rows": 0}):
+    for wrong in ({"ridge": -0.1}, {"rounds": 0}, {"rows": 0}):
         with pytest.raises(RecipeError, match="ReadOut"):
             ReadOut(**wrong)

@@ -15,6 +15,7 @@ from ftbc.errors import RecipeError
 from ftbc.graph.ops import Activation, Staircase
 from ftbc.simulate import layerwise
 from tests.calibrate.walk.test_plan import graphs
+from tests.calibrate.walk.test_walk import lively, pictures
 from tests.networks import INPUT_SHAPE, NETWORKS
 
 
@@ -63,8 +64,8 @@ def test_one_convolution_equals_least_squares_written_out() -> None:
     z = ann(images).flatten(2).transpose(1, 2).reshape(-1, 5)
     r = z - x @ W.flatten(1).t() - bias
     centred = x - x.mean(0)
-    penalty = (0.05 * centred.pow(2).sum(0).mean()).sqrt()
-    A = torch.cat([centred, penalty * torch.eye(36).double()])
+    penalty = (0.05 * centred.pow(2).sum(0)).sqrt().diag()
+    A = torch.cat([centred, penalty])
     D = torch.linalg.lstsq(A, torch.cat([r - r.mean(0), torch.zeros(36, 5).double()])).solution
 
     Refit(ridge=0.05, partial=0.0, rows=10**6)(Calibration(ann, snn, 3, images, torch.Generator()))
@@ -76,13 +77,13 @@ def test_one_convolution_equals_least_squares_written_out() -> None:
 def test_every_junction_comes_nearer_to_the_ann(name: str) -> None:
     """The mean square error of each refitted value, on the images it was refitted on, with one layer changed a time."""
     torch.manual_seed(4)
-    network = NETWORKS[name]() if name in NETWORKS else _Three().double().eval()
-    images = torch.rand(48, *INPUT_SHAPE, dtype=torch.float64)
+    network = lively(NETWORKS[name]() if name in NETWORKS else _Three().double().eval())
+    images = pictures(96)
     ann, before = graphs(network, images)
     after = before.copy()
     Refit(ridge=1e-3, rounds=0, partial=0.0, rows=10**6)(Calibration(ann, after, 3, images, torch.Generator()))
     errors = [((layerwise(g, images, 3).mean(0) - ann(images)) ** 2).mean() for g in (before, after)]
-    assert float(errors[1]) < 0.5 * float(errors[0])
+    assert float(errors[1]) < 0.65 * float(errors[0])
     assert torch.equal(before[next(iter(before.nodes))].module.weight, after[next(iter(after.nodes))].module.weight)
 
 
@@ -127,7 +128,7 @@ def test_the_ends_are_where_the_activation_is_flat(activation: Activation) -> No
 
 def test_each_round_lowers_the_error_behind_the_activation() -> None:
     torch.manual_seed(4)
-    network, images = NETWORKS["plain"](), torch.rand(64, *INPUT_SHAPE, dtype=torch.float64)
+    network, images = lively(NETWORKS["plain"]()), pictures(200)
     ann, base = graphs(network, images)
     hidden = next(node.name for node in base if isinstance(node.module, nn.Linear))
 
@@ -145,7 +146,7 @@ def test_each_round_lowers_the_error_behind_the_activation() -> None:
 
 def test_partial_sums_bring_early_means_nearer() -> None:
     torch.manual_seed(6)
-    network, images = NETWORKS["residual"](), torch.rand(64, *INPUT_SHAPE, dtype=torch.float64)
+    network, images = lively(NETWORKS["residual"]()), pictures(64)
 
     def early(partial: float) -> float:
         recipe = ftbc.Recipe(calibrate=(QuantileBias(), Refit(ridge=1e-4, partial=partial, rounds=0)))
@@ -180,6 +181,6 @@ def test_a_network_trained_with_stairs_is_refitted_to_them() -> None:
 
 
 def test_wrong_settings_are_refused() -> None:
-    for wrong in ({"ridge": 0.0}, {"rounds": -1}, {"partial": -0.5}, {"rows": 0}):
+    for wrong in ({"ridge": -0.1}, {"rounds": -1}, {"partial": -0.5}, {"rows": 0}):
         with pytest.raises(RecipeError, match="Refit"):
             Refit(**wrong)
