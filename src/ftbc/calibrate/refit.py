@@ -8,7 +8,9 @@ A layer's weights were trained for activations; it receives spikes, whose mean o
 the change of weights that repairs most, in the mean square over rows of the calibration images, is that of ridge
 regression (`least_squares.py`):
 
-    dW = (Cov x + ridge mean(diag Cov x) 1)^-1 Cov(x, r) ,   dbias = mean r - mean(x) dW
+    dW = (Cov x + ridge diag(Cov x))^-1 Cov(x, r) ,   dbias = mean r - mean(x) dW
+
+The ridge of each layer is the one that fits the other half of the images best: few images must not change much.
 
 The target z is taken behind the sum of a residual block, so that the convolution also repairs what the shortcut lost.
 Layers that meet in one sum are fitted together; those with groups, for each group, one after another.
@@ -50,21 +52,21 @@ _BLOCK = 1 << 19
 class Refit(LayerCalibrator):
     """Ridge regression of each layer's weights on the spikes it receives.
 
-    ridge: penalty relative to the mean variance of the inputs; rounds: how often targets are relaxed where the
-    activation is flat; partial: weight of the rows for partial sums, 0 for none; rows: about how many rows are used.
+    ridge: penalty relative to the variance of each input, 0 to choose it for each layer on two halves of the images;
+    rounds: how often targets are relaxed where the activation is flat; partial: weight of the rows for partial sums, 0
+    for none; last: also the last layer, which `ReadOut` would refit in another way; rows: about how many are used.
     """
 
     ridge: float = 0.0
     rounds: int = 4
     partial: float = 0.5
-    ceiling: float = 0.0
     last: bool = True
     rows: int = 65536
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if min(self.ridge, self.rounds, self.partial) < 0 or self.rows < 1:
-            raise RecipeError(f"{self}: ridge must be positive, rows at least 1, rounds and partial not negative")
+            raise RecipeError(f"{self}: ridge, rounds and partial must not be negative, rows at least 1")
 
     def at(self, layer: Layer) -> None:
         """Refit the synapses of one layer."""
@@ -81,7 +83,7 @@ class Refit(LayerCalibrator):
             before = torch.arange(T).unsqueeze(1) < length
             return [whole, Mean(before / length.double(), self.partial * (length / T) ** 2, length - 1)]
 
-        refit(layer, means, self.ridge, self.rounds, self.rows, self.ceiling)
+        refit(layer, means, self.ridge, self.rounds, self.rows)
 
 
 @dataclass(frozen=True)
@@ -94,13 +96,11 @@ class Mean:
     part: Tensor
 
 
-def refit(layer: Layer, means: Callable[[int], list[Mean]], ridge: float, rounds: int, rows: int, ceiling: float = 0.0) -> None:
+def refit(layer: Layer, means: Callable[[int], list[Mean]], ridge: float, rounds: int, rows: int) -> None:
     """Refit the synapses that lead to a layer's junction; means: which means to take on so many images."""
     together = [index for index, synapse in enumerate(layer.synapses) if synapse.groups == 1]
     alone = [[index] for index, synapse in enumerate(layer.synapses) if synapse.groups > 1]
     low, high = flat_ends(layer.activation) if layer.junction.alone else (None, None)
-    if ceiling and layer.junction.alone:
-        high = layer.neuron.threshold * ceiling if high is None else torch.minimum(layer.neuron.threshold * ceiling, torch.as_tensor(high))
     for chosen in [together] * bool(together) + alone:
         blocks, now, z = _gather(layer, chosen, means, rows)
         fit = Ridge(blocks, layer.steps)
@@ -109,7 +109,7 @@ def refit(layer: Layer, means: Callable[[int], list[Mean]], ridge: float, rounds
         D, offset = fit.solve(wanted, penalty)
         for _ in range(0 if low is None and high is None else rounds):
             relaxations = (
-                relaxed(y, predicted(block, have, D, offset), low, high if not isinstance(high, Tensor) else high.view(y.shape[1:])) - have
+                relaxed(y, predicted(block, have, D, offset), low, high) - have
                 for block, have, y in zip(blocks, now, z, strict=True)
             )
             D, offset = fit.solve(relaxations, penalty)
