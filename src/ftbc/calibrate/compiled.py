@@ -12,7 +12,7 @@ _LEAST = 1e-12
 
 # Sums may be added in any order: they decide between moves, whose effect is far larger than rounding.
 @numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
-def _from(x: Any, a: Any, theta: Any, b: Any, early: float, variance: float, first: int, v: Any, n: Any, e: Any) -> float:
+def _from(x: Any, a: Any, theta: Any, b: Any, weights: Any, variance: float, first: int, v: Any, n: Any, e: Any) -> float:
     """J when steps from ``first`` on have changed: v, n ``[T + 1, P]`` and e ``[T]`` hold the steps before, and are
     written from there on."""
     steps, places = x.shape
@@ -20,7 +20,6 @@ def _from(x: Any, a: Any, theta: Any, b: Any, early: float, variance: float, fir
     for t in range(first, steps):
         before, after, count, counted = v[t], v[t + 1], n[t], n[t + 1]
         current, bias = x[t], b[t]
-        weight = 1.0 if t == steps - 1 else early / (steps - 1)
         total, squares, product = 0, 0, 0.0
         for p in range(places):
             u = before[p] + current[p]
@@ -29,7 +28,7 @@ def _from(x: Any, a: Any, theta: Any, b: Any, early: float, variance: float, fir
             after[p] = u - (theta if fired else nothing)
             sent = count[p] + (1 if fired else 0)
             counted[p] = sent
-        if weight > 0:
+        if weights[t] > 0:
             for p in range(places):
                 sent = np.int64(counted[p])
                 total += sent
@@ -39,7 +38,7 @@ def _from(x: Any, a: Any, theta: Any, b: Any, early: float, variance: float, fir
         spread = squares / places - mean * mean
         covariance = max(product / places, 0.0)
         explained = covariance * covariance / spread if spread > _LEAST else 0.0
-        e[t] = weight * (1 - explained / variance)
+        e[t] = weights[t] * (1 - explained / variance)
     result = 0.0
     for t in range(steps):
         result += e[t]
@@ -47,8 +46,9 @@ def _from(x: Any, a: Any, theta: Any, b: Any, early: float, variance: float, fir
 
 
 @numba.njit(nogil=True, cache=True)
-def descend(x: Any, a: Any, theta: Any, b: Any, early: float, sizes: Any, first: int, last: int) -> None:
-    """Channels ``first`` to ``last``: x ``[C, T, P]``, a ``[C, P]``; theta ``[C]`` and b ``[C, T]`` are written."""
+def descend(x: Any, a: Any, theta: Any, b: Any, weights: Any, sizes: Any, first: int, last: int) -> None:
+    """Channels ``first`` to ``last``: x ``[C, T, P]``, a ``[C, P]``, weights ``[C, T]``; theta ``[C]`` and b ``[C, T]``
+    are written."""
     _, steps, places = x.shape
     kind = theta.dtype
     # Two of each: the steps of the best so far, and those of the move that is tried.
@@ -67,7 +67,7 @@ def descend(x: Any, a: Any, theta: Any, b: Any, early: float, sizes: Any, first:
         if variance <= 1e-30:
             continue
         best, other = 0, 1
-        least = _from(x[c], centred, theta[c], b[c], early, variance, 0, v[best], n[best], e[best])
+        least = _from(x[c], centred, theta[c], b[c], weights[c], variance, 0, v[best], n[best], e[best])
         for size in sizes:
             for move in range(4 * steps - 2 + 6):
                 start, stretch = 0, 1.0
@@ -90,7 +90,7 @@ def descend(x: Any, a: Any, theta: Any, b: Any, early: float, sizes: Any, first:
                 e[other, :start] = e[best, :start]
                 v[other, start], n[other, start] = v[best, start], n[best, start]
                 found = _from(
-                    x[c], centred, threshold[0], trial, early, variance, start, v[other], n[other], e[other]
+                    x[c], centred, threshold[0], trial, weights[c], variance, start, v[other], n[other], e[other]
                 )
                 if found < least:
                     least = found

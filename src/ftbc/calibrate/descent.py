@@ -16,7 +16,7 @@ def usable(x: Tensor) -> bool:
     return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and _kernels() is not None
 
 
-def compiled(x: Tensor, a: Tensor, theta: Tensor, b: Tensor, early: float) -> tuple[Tensor, Tensor]:
+def compiled(x: Tensor, a: Tensor, theta: Tensor, b: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """As `search.descend_plainly`."""
     from ftbc.calibrate.search import STEPS
 
@@ -24,10 +24,10 @@ def compiled(x: Tensor, a: Tensor, theta: Tensor, b: Tensor, early: float) -> tu
     currents, targets = x.transpose(0, 1).contiguous().numpy(), a.contiguous().numpy()
     theta, biases = theta.clone(), b.t().contiguous()
     sizes = torch.tensor(STEPS, dtype=torch.float64).numpy()
-    thresholds, rows = theta.numpy(), biases.numpy()
+    thresholds, rows, shares = theta.numpy(), biases.numpy(), weights.double().t().contiguous().numpy()
 
     def share(first: int, last: int) -> None:
-        kernels.descend(currents, targets, thresholds, rows, early, sizes, first, last)
+        kernels.descend(currents, targets, thresholds, rows, shares, sizes, first, last)
 
     over_images(share, len(theta), len(theta))
     return theta, biases.t().contiguous()

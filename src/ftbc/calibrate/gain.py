@@ -25,8 +25,13 @@ from ftbc.neuron.functional import integrate_and_fire
 
 @dataclass(frozen=True)
 class Gain(LayerCalibrator):
-    """What a spike is worth, by least squares; rows: on about how many neurons of a channel."""
+    """What a spike is worth, by least squares.
 
+    anytime: for the mean spikes of all steps, each doubling of the time alike; rows: on about how many neurons of a
+    channel.
+    """
+
+    anytime: bool = False
     rows: int = 16384
 
     def __post_init__(self) -> None:
@@ -42,17 +47,23 @@ class Gain(LayerCalibrator):
         sample = layer.sample(self.rows)
         theta, v0 = neuron.threshold.unsqueeze(1), neuron.initial.unsqueeze(1).expand_as(sample.a)
         spikes, _ = integrate_and_fire(sample.x, theta, v0, neuron.bias.unsqueeze(2))
-        layer.amplitude = gain((spikes != 0).sum(0).to(sample.a.dtype), sample.a, neuron.threshold, layer.steps)
+        counts = (spikes != 0).to(sample.a.dtype).cumsum(0)
+        steps = torch.arange(1, len(counts) + 1, dtype=counts.dtype, device=counts.device)
+        if self.anytime:
+            means, weights = counts / steps.view(-1, 1, 1), 1 / steps
+        else:
+            means, weights = counts[-1:] / steps[-1], torch.ones_like(steps[-1:])
+        layer.amplitude = gain(means, sample.a, neuron.threshold, weights)
 
 
-def gain(n: Tensor, a: Tensor, theta: Tensor, steps: int) -> Tensor:
-    """g ``[C]`` from spike counts n and activations a, both ``[C, P]``.
+def gain(n: Tensor, a: Tensor, theta: Tensor, weights: Tensor) -> Tensor:
+    """g ``[C]`` from mean spikes n ``[T, C, P]`` of several steps, with weights ``[T]``, and activations a ``[C, P]``.
 
-    >>> n = torch.tensor([[0.0, 1.0, 2.0], [0.0, 0.0, 0.0]])
-    >>> gain(n, torch.tensor([[1.0, 2.5, 4.0], [0.0, 1.0, 2.0]]), torch.tensor([2.0, 2.0]), steps=2)
+    >>> n = torch.tensor([[[0.0, 0.5, 1.0], [0.0, 0.0, 0.0]]])
+    >>> gain(n, torch.tensor([[1.0, 2.5, 4.0], [0.0, 1.0, 2.0]]), torch.tensor([2.0, 2.0]), torch.ones(1))
     tensor([3., 2.])
     """
-    deviation = n - n.mean(1, keepdim=True)
-    covariance, variance = (deviation * a).mean(1), deviation.pow(2).mean(1)
-    slope = steps * covariance / variance.clamp(min=1e-12)
+    deviation = n - n.mean(2, keepdim=True)
+    covariance, variance = (weights @ (deviation * other).mean(2) for other in (a, deviation))
+    slope = covariance / variance.clamp(min=1e-12)
     return torch.where((slope > 0) & (variance > 1e-9), slope, theta)

@@ -60,6 +60,7 @@ class Refit(LayerCalibrator):
     ridge: float = 0.0
     rounds: int = 4
     partial: float = 0.5
+    anytime: bool = False
     last: bool = True
     rows: int = 65536
 
@@ -79,9 +80,14 @@ class Refit(LayerCalibrator):
             whole = Mean(every, torch.ones(images), torch.full((images,), T - 1))
             if T == 1 or not self.partial:
                 return [whole]
-            length = torch.randint(1, T, (images,), generator=generator)
+            if self.anytime:
+                length = (T ** torch.rand(images, generator=generator)).long().clamp(max=T - 1)
+                share = torch.full((images,), self.partial)
+            else:
+                length = torch.randint(1, T, (images,), generator=generator)
+                share = self.partial * (length / T) ** 2
             before = torch.arange(T).unsqueeze(1) < length
-            return [whole, Mean(before / length.double(), self.partial * (length / T) ** 2, length - 1)]
+            return [whole, Mean(before / length.double(), share, length - 1)]
 
         refit(layer, means, self.ridge, self.rounds, self.rows)
 

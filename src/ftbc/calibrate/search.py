@@ -6,7 +6,12 @@ activation best, they can apply. So a neuron is as good as its count n_t after t
     e(n) = Var a - Cov(n, a)^2 / Var n          (what no affine map of n explains; n that falls with a explains nothing)
     J = e(n_T) + early/(T-1) sum_{t<T} e(n_t)
 
-The second term keeps early spikes useful for layers that act before all steps are over. The mean of the spikes need
+The second term keeps early spikes useful for layers that act before all steps are over. For a network that is to be
+read at any time each doubling of the time counts alike, and errors are relative to those before the search:
+
+    J = sum_t 1/t e(n_t) / e_0(n_t)
+
+The mean of the spikes need
 not match: a refit behind absorbs it in its bias. J is minimised for each channel by coordinate descent, on a sample of
 currents: for steps h that halve, b[t] +- h theta; b[t] +- h theta with b[t+1] -+ h theta (a spike a step earlier or
 later); theta (1 +- 0.6 h) with b as it is and with b scaled alike; all b +- h theta / 2. A move is kept where J falls,
@@ -22,7 +27,7 @@ import torch
 from torch import Tensor
 
 from ftbc.calibrate import descent
-from ftbc.calibrate.walk import Layer, LayerCalibrator
+from ftbc.calibrate.walk import Layer, LayerCalibrator, Sample
 from ftbc.errors import RecipeError
 
 STEPS = (1.0, 0.5, 0.25, 0.12, 0.06)
@@ -32,10 +37,12 @@ STEPS = (1.0, 0.5, 0.25, 0.12, 0.06)
 class CorrelationSearch(LayerCalibrator):
     """Thresholds and temporal biases that make spike counts explain activations.
 
-    early: weight of the counts before the last step; rows: on about how many neurons of a channel.
+    early: weight of the counts before the last step; anytime: count every step, for a network that is read at any of
+    them (early has no meaning then); rows: on about how many neurons of a channel.
     """
 
     early: float = 0.5
+    anytime: bool = False
     rows: int = 16384
 
     def __post_init__(self) -> None:
@@ -49,24 +56,38 @@ class CorrelationSearch(LayerCalibrator):
         if neuron is None:
             return
         sample = layer.sample(self.rows)
-        bias = neuron.bias.clone()
+        theta, bias = neuron.threshold, neuron.bias.clone()
         bias[0] += neuron.initial
+        weights = self.weights(sample, theta, bias)
         descend = descent.compiled if descent.usable(sample.x) else descend_plainly
-        theta, bias = descend(sample.x, sample.a, neuron.threshold, bias, self.early)
+        theta, bias = descend(sample.x, sample.a, theta, bias, weights)
         bias[0] -= neuron.initial
         neuron.threshold, neuron.bias = theta, bias
 
+    def weights(self, sample: Sample, theta: Tensor, b: Tensor) -> Tensor:
+        """How much the counts after each step matter, ``[T, C]``."""
+        T = len(b)
+        if not self.anytime:
+            row = torch.tensor([self.early / (T - 1)] * (T - 1) + [1.0], dtype=b.dtype, device=b.device)
+            return row.unsqueeze(1).expand_as(b)
+        octaves = 1 / torch.arange(1, T + 1, dtype=b.dtype, device=b.device)
+        return octaves.unsqueeze(1) / unexplained(sample.x, sample.a, theta, b).clamp(min=1e-3)
 
-def descend_plainly(x: Tensor, a: Tensor, theta: Tensor, b: Tensor, early: float) -> tuple[Tensor, Tensor]:
+
+def descend_plainly(x: Tensor, a: Tensor, theta: Tensor, b: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Coordinate descent of J: theta ``[C]`` and b ``[T, C]`` (the initial potential is part of b[0]).
 
-    x: ``[T, C, P]``; a: ``[C, P]``.
+    x: ``[T, C, P]``; a: ``[C, P]``; weights: ``[T, C]``.
     """
-    least = unexplained(x, a, theta, b, early)
+
+    def j(theta: Tensor, b: Tensor) -> Tensor:
+        return (weights * unexplained(x, a, theta, b)).sum(0)
+
+    least = j(theta, b)
     for size in STEPS:
         for move in moves(len(x), size):
             new_theta, new_b = move.apply(theta, b)
-            found = unexplained(x, a, new_theta, new_b, early)
+            found = j(new_theta, new_b)
             better = found < least
             least = torch.where(better, found, least)
             theta, b = torch.where(better, new_theta, theta), torch.where(better, new_b, b)
@@ -106,22 +127,19 @@ def moves(steps: int, size: float) -> Iterator[Move]:
         yield Move((sign,) * steps)
 
 
-def unexplained(x: Tensor, a: Tensor, theta: Tensor, b: Tensor, early: float) -> Tensor:
-    """J ``[C]``, relative to Var a; 0 for a channel whose activation does not vary."""
-    T = len(x)
+def unexplained(x: Tensor, a: Tensor, theta: Tensor, b: Tensor) -> Tensor:
+    """e(n_t) / Var a, ``[T, C]``; 0 for a channel whose activation does not vary."""
     a = a - a.mean(1, keepdim=True)
     variance = a.pow(2).mean(1)
-    threshold, total = theta.unsqueeze(1), torch.zeros_like(theta)
+    threshold, found = theta.unsqueeze(1), []
     v, n = torch.zeros_like(a), torch.zeros_like(a)
-    for t in range(T):
+    for t in range(len(x)):
         v = v.add_(x[t]).add_(b[t].unsqueeze(1))
         fired = v >= threshold
         v.addcmul_(fired.to(v.dtype), threshold, value=-1)
         n += fired
-        weight = 1.0 if t == T - 1 else early / (T - 1)
-        if weight:
-            covariance = (n * a).mean(1).clamp_(min=0)
-            spread = n.pow(2).mean(1) - n.mean(1).pow(2)
-            explained = torch.where(spread > 1e-12, covariance.pow(2) / spread.clamp(min=1e-12), 0 * spread)
-            total += weight * (1 - explained / variance.clamp(min=1e-30))
-    return torch.where(variance > 1e-30, total, torch.zeros_like(total))
+        covariance = (n * a).mean(1).clamp_(min=0)
+        spread = n.pow(2).mean(1) - n.mean(1).pow(2)
+        explained = torch.where(spread > 1e-12, covariance.pow(2) / spread.clamp(min=1e-12), 0 * spread)
+        found.append(torch.where(variance > 1e-30, 1 - explained / variance.clamp(min=1e-30), 0 * variance))
+    return torch.stack(found)
