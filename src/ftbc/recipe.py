@@ -1,4 +1,4 @@
-"""A method is a recipe: how thresholds are chosen, where membranes start, and what is calibrated afterwards."""
+"""A method is a recipe: how thresholds are chosen, where membranes start, which neurons fire, and what is calibrated."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ftbc import calibrate, initial, threshold
-from ftbc.calibrate import FTBC, Calibrator
+from ftbc import calibrate, initial, neuron, threshold
+from ftbc.calibrate import FTBC, Calibrator, DistributionAware
 from ftbc.errors import FileError, RecipeError
 from ftbc.graph.pool import POLICIES
-from ftbc.initial import Half, SpreadHalf
+from ftbc.initial import Half, SpreadHalf, Zero
+from ftbc.neuron import Burst, Differential, Kind, Offset, Parallel, Plain, Residual, Signed, Switch
 from ftbc.threshold import Maximum, MeanSquare, Percentile, Trained
 
 _PIECES = {
     name: getattr(package, name)
-    for package in (threshold, initial, calibrate)
+    for package in (threshold, initial, neuron, calibrate)
     for name in package.__all__
     if dataclasses.is_dataclass(getattr(package, name)) and name not in ("Activations", "Calibration")
 }
+_PARTS = {"threshold": threshold, "initial": initial, "neuron": neuron}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One conversion method, composed of the pieces of `threshold/`, `initial/` and `calibrate/`.
+    """One conversion method, composed of the pieces of `threshold/`, `initial/`, `neuron/` and `calibrate/`.
 
     pool: what becomes of max-pools, one of "spiking", "before", "average" (see `graph/pool.py`).
 
@@ -37,6 +39,7 @@ class Recipe:
 
     threshold: Any = field(default_factory=MeanSquare)
     initial: Any = field(default_factory=Half)
+    neuron: Kind = field(default_factory=Plain)
     calibrate: tuple[Calibrator, ...] = ()
     pool: str = "spiking"
     name: str = "custom"
@@ -49,9 +52,9 @@ class Recipe:
         if not isinstance(self.calibrate, tuple | list):
             raise RecipeError(f"recipe '{self.name}': calibrate={self.calibrate!r} must be a list of calibrations")
         object.__setattr__(self, "calibrate", tuple(self.calibrate))
-        for part, package in (("threshold", threshold), ("initial", initial)):
+        for part, package in _PARTS.items():
             piece = getattr(self, part)
-            if type(piece).__name__ not in package.__all__:
+            if type(piece).__name__ not in _PIECES or type(piece).__name__ not in package.__all__:
                 raise RecipeError(f"recipe '{self.name}': {part}={piece!r} is not one of {_names(package)}")
         for piece in self.calibrate:
             if type(piece).__name__ not in calibrate.__all__:
@@ -67,6 +70,7 @@ class Recipe:
             "pool": self.pool,
             "threshold": _piece_to_dict(self.threshold),
             "initial": _piece_to_dict(self.initial),
+            "neuron": _piece_to_dict(self.neuron),
             "calibrate": [_piece_to_dict(piece) for piece in self.calibrate],
         }
 
@@ -74,9 +78,7 @@ class Recipe:
     def from_dict(cls, data: dict[str, Any]) -> Recipe:
         """The recipe of `to_dict`."""
         data = dict(data)
-        pieces: dict[str, Any] = {
-            part: _piece_from_dict(data.pop(part)) for part in ("threshold", "initial") if part in data
-        }
+        pieces: dict[str, Any] = {part: _piece_from_dict(data.pop(part)) for part in _PARTS if part in data}
         calibrations = data.pop("calibrate", [])
         if not isinstance(calibrations, list | tuple):
             raise RecipeError(f"calibrate={calibrations!r} must be a list of calibrations")
@@ -90,7 +92,7 @@ class Recipe:
         """The recipe as TOML text that `read_recipe` reads."""
         data = self.to_dict()
         lines = [f"{key} = {json.dumps(data.pop(key), ensure_ascii=False)}" for key in ("name", "summary", "pool")]
-        for part in ("threshold", "initial"):
+        for part in _PARTS:
             lines += ["", f"[{part}]", *(f"{key} = {json.dumps(value)}" for key, value in data[part].items())]
         for piece in data["calibrate"]:
             lines += ["", "[[calibrate]]", *(f"{key} = {json.dumps(value)}" for key, value in piece.items())]
@@ -183,5 +185,52 @@ _RECIPES = (
         threshold=MeanSquare("floor"),
         initial=SpreadHalf(),
         calibrate=(FTBC(alpha=0.5, iterations=10, batches=10, clip=False),),
+    ),
+    Recipe(
+        name="snm",
+        summary="signed neurons with memory: spikes that came too early are taken back; a threshold for each neuron",
+        threshold=Maximum("neuron"),
+        initial=Zero(),
+        neuron=Signed(),
+    ),
+    Recipe(
+        name="burst",
+        summary="up to 5 spikes of a neuron at each step, thresholds at the 99.9th percentile of each channel",
+        threshold=Percentile(99.9),
+        initial=Zero(),
+        neuron=Burst(5),
+    ),
+    Recipe(
+        name="tsc",
+        summary="plain neurons with one threshold a layer, whose synapses are told when currents begin and end",
+        threshold=Maximum("layer"),
+        initial=Zero(),
+        neuron=Switch(),
+    ),
+    Recipe(
+        name="srp",
+        summary="for networks trained with QCFS: neurons that owe after 4 extra steps are silent afterwards",
+        threshold=Trained(),
+        neuron=Residual(4),
+    ),
+    Recipe(
+        name="cos",
+        summary="for networks trained with QCFS: 4 extra steps of each layer correct where its neurons begin",
+        threshold=Trained(),
+        neuron=Offset(4),
+    ),
+    Recipe(
+        name="parallel",
+        summary="for networks trained with QCFS: each layer sees all steps at once; exact where T is the levels",
+        threshold=Trained(),
+        neuron=Parallel(),
+        calibrate=(DistributionAware(),),
+    ),
+    Recipe(
+        name="parallel-relu",
+        summary="each layer sees all steps at once; currents and spikes corrected in the mean, channel by channel",
+        threshold=Maximum(),
+        neuron=Parallel(),
+        calibrate=(DistributionAware(),),
     ),
 )

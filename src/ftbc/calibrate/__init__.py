@@ -4,6 +4,7 @@ One method a file, each a frozen dataclass that is called with a `Calibration`; 
 """
 
 from ftbc.calibrate.base import Calibration, Calibrator
+from ftbc.calibrate.distribution_aware import DistributionAware
 from ftbc.calibrate.ftbc import FTBC
 
-__all__ = ["FTBC", "Calibration", "Calibrator"]
+__all__ = ["FTBC", "Calibration", "Calibrator", "DistributionAware"]

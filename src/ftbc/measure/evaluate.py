@@ -15,9 +15,9 @@ from ftbc.errors import InputError, NotFiniteError, first_line
 from ftbc.graph.ir import Node
 from ftbc.measure.early_exit import EarlyExit
 from ftbc.measure.energy import CMOS_45NM
-from ftbc.measure.operations import OperationCounter, occurrences
+from ftbc.measure.events import of_neurons
+from ftbc.measure.operations import OperationCounter
 from ftbc.network import SpikingNetwork
-from ftbc.neuron import IntegrateFire
 from ftbc.simulate import Confidence, require_engine, steps_until
 from ftbc.simulate.early_exit import require_rule
 
@@ -98,12 +98,13 @@ def evaluate(
     reference_right = images = counted = stopped_right = stopped_steps = 0
     steps = snn.extra_steps + snn.steps
     counter = OperationCounter(snn.graph, steps)
-    spikes: dict[str, float] = {node.name: 0.0 for node in snn.graph.of_type(IntegrateFire)}
+    events = of_neurons(snn.graph)
+    spikes = dict.fromkeys(events, 0.0)
 
     def observe(node: Node, inputs: list[Tensor], output: Tensor, start: int) -> None:
         counter(node, inputs, output, start)
         if node.name in spikes:
-            spikes[node.name] += float(occurrences(output).sum()) / output[0, 0].numel() / steps
+            spikes[node.name] += float(events[node.name](output, start).sum()) / output[0, 0].numel() / steps
 
     sized = getattr(data, "dataset", data)  # a DataLoader's own length counts batches
     total = len(sized) if hasattr(sized, "__len__") and not isinstance(sized, tuple) else 0
@@ -130,7 +131,7 @@ def evaluate(
     if not images:
         raise InputError("the data to evaluate on holds no images")
     synops = (counter.synops.cumsum(0) / counted).tolist()[snn.extra_steps :]
-    energy = [CMOS_45NM.microjoules(counter.macs * t, ac) for t, ac in enumerate(synops, 1 + snn.extra_steps)]
+    energy = [CMOS_45NM.microjoules(counter.macs_until(t), ac) for t, ac in enumerate(synops, 1 + snn.extra_steps)]
     return Evaluation(
         images=images,
         accuracy=(100 * right / images).tolist(),
