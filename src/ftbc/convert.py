@@ -26,8 +26,8 @@ from ftbc.network import SpikingNetwork
 from ftbc.neuron import IntegrateFire
 from ftbc.neuron.place import place
 from ftbc.recipe import Recipe
-from ftbc.recipe import recipe as recipe_by_name
-from ftbc.threshold.activations import gather, require_finite
+from ftbc.recipes import recipe as recipe_by_name
+from ftbc.threshold.activations import require_finite
 
 log = logging.getLogger(__name__)
 _BATCH = 128
@@ -68,16 +68,14 @@ def convert(
     _require_same(model, cleaned, images[:_BATCH])
     ann = channels_last(_apply_pool(cleaned.graph, method, images[:_BATCH]))
 
-    activations = gather(ann, images.split(_BATCH), method.threshold.grain)
-    dtype = images.dtype
+    generator = torch.Generator().manual_seed(seed)
     neurons = {}
-    for name, seen in activations.items():
-        theta = method.threshold(seen, steps).to(dtype)
+    for name, theta in method.threshold.choose(ann, images, steps, generator, progress).items():
+        theta = theta.to(images.dtype)
         v0, bias = method.initial(theta, steps)
         neurons[name] = IntegrateFire(steps, len(ann[name].shape)).set(theta, v0, bias)
     snn = place(ann, neurons, spiking_pools=method.pool == "spiking")
 
-    generator = torch.Generator().manual_seed(seed)
     state = Calibration(ann, snn, steps, images, generator, progress)
     for calibrator in method.calibrate:
         calibrator(state)

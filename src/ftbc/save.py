@@ -188,10 +188,11 @@ def _check_neurons(graph: Graph, steps: Any, readout: Tensor | None) -> None:
         assert isinstance(neuron, IntegrateFire)
         if type(neuron.steps) is not int or neuron.steps != steps or len(neuron.bias) != steps:
             raise FileError(f"the neurons '{node.name}' are not made for {steps} steps")
-        if neuron.rank != len(node.shape) or neuron.initial.shape != neuron.threshold.shape:
+        if neuron.rank != len(node.shape):
             raise FileError(f"the neurons '{node.name}' do not fit their shape {list(node.shape)}")
-        if any(tuple(shape) not in grains for shape in (neuron.threshold.shape, neuron.bias.shape[1:])):
-            raise FileError(f"the thresholds or biases of '{node.name}' do not fit its shape {list(node.shape)}")
+        constants = (neuron.threshold.shape, neuron.initial.shape, neuron.bias.shape[1:])
+        if any(tuple(shape) not in grains for shape in constants):
+            raise FileError(f"the constants of the neurons '{node.name}' do not fit their shape {list(node.shape)}")
 
 
 def _dry_run(snn: SpikingNetwork) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,13 +10,7 @@ import torch
 from torch import Tensor
 
 from ftbc.graph.ir import Graph
-
-Progress = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done, and how much there is."""
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody sees."""
+from ftbc.progress import Progress, silent
 
 
 @dataclass
@@ -34,6 +28,11 @@ class Calibration:
     generator: torch.Generator
     progress: Progress = silent
     readout: Tensor | None = None
+
+    def draw(self, batch: int, batches: int = 1) -> Iterator[Tensor]:
+        """The indices of ``batches`` batches of ``batch`` images, none twice; fewer where there are no more images."""
+        order = torch.randperm(len(self.images), generator=self.generator)[: batch * batches]
+        return iter(order.to(self.images.device).split(batch))
 
 
 class Calibrator(Protocol):

@@ -33,8 +33,8 @@ def scale_thresholds_to_one(graph: Graph) -> None:
         theta = neuron.spread(neuron.threshold).unsqueeze(0)
         _insert_factor(graph, node.inputs[0], 1 / theta, [node], "to_unit")
         multiply(graph, node.name, theta)
-        neuron.bias = _divided(neuron)
-        neuron.initial = neuron.initial / neuron.threshold
+        neuron.bias = _divided(neuron, neuron.bias)
+        neuron.initial = _divided(neuron, neuron.initial.unsqueeze(0))[0]
         neuron.threshold = torch.ones_like(neuron.threshold)
     _move_forward(graph)
     _move_backward(graph)
@@ -49,11 +49,11 @@ def multiply(graph: Graph, value: str, factor: Tensor) -> None:
         graph.output = _factor_node(graph, value, factor, "from_unit", [])
 
 
-def _divided(neuron: IntegrateFire) -> Tensor:
-    """b[t] / theta, with an entry per channel unless either of the two has one per neuron."""
-    rows = torch.stack([neuron.spread(row) for row in neuron.bias]) / neuron.spread(neuron.threshold)
-    per_neuron = max(neuron.threshold.ndim, neuron.bias.ndim - 1) == neuron.rank
-    return rows if per_neuron else rows.reshape(neuron.steps, -1)
+def _divided(neuron: IntegrateFire, constants: Tensor) -> Tensor:
+    """Constants / theta, row by row, with an entry per channel unless either of the two has one per neuron."""
+    rows = torch.stack([neuron.spread(row) for row in constants]) / neuron.spread(neuron.threshold)
+    per_neuron = max(neuron.threshold.ndim, constants.ndim - 1) == neuron.rank
+    return rows if per_neuron else rows.reshape(len(rows), -1)
 
 
 def _insert_factor(graph: Graph, value: str, factor: Tensor, readers: list[Node], suffix: str) -> None:
