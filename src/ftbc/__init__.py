@@ -6,7 +6,8 @@ from ftbc.check import check
 from ftbc.convert import convert
 from ftbc.measure.evaluate import Evaluation, evaluate
 from ftbc.network import Prediction, SpikingNetwork
-from ftbc.recipe import Recipe, read_recipe, recipe, recipes
+from ftbc.recipe import Recipe, read_recipe
+from ftbc.recipes import recipe, recipes
 from ftbc.save import load
 from ftbc.simulate import Confidence
 

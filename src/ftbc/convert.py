@@ -25,9 +25,9 @@ from ftbc.measure.match import relative_error_and_rate
 from ftbc.network import SpikingNetwork
 from ftbc.neuron.place import place, settle
 from ftbc.recipe import Recipe
-from ftbc.recipe import recipe as recipe_by_name
+from ftbc.recipes import recipe as recipe_by_name
 from ftbc.simulate.readout import with_extra
-from ftbc.threshold.activations import gather, require_finite
+from ftbc.threshold.activations import require_finite
 
 log = logging.getLogger(__name__)
 _BATCH = 128
@@ -68,16 +68,14 @@ def convert(
     _require_same(model, cleaned, images[:_BATCH])
     ann = channels_last(_apply_pool(cleaned.graph, method, images[:_BATCH]))
 
-    activations = gather(ann, images.split(_BATCH), method.threshold.grain)
-    dtype = images.dtype
+    generator = torch.Generator().manual_seed(seed)
     neurons, rows = {}, method.neuron.rows(steps)
-    for name, seen in activations.items():
-        theta = method.threshold(seen, steps).to(dtype)
+    for name, theta in method.threshold.choose(ann, images, steps, generator, progress).items():
+        theta = theta.to(images.dtype)
         v0, bias = method.initial(theta, rows)
         neurons[name] = method.neuron(rows, len(ann[name].shape)).set(theta, v0, bias)
     snn = place(ann, neurons, spiking_pools=method.pool == "spiking")
 
-    generator = torch.Generator().manual_seed(seed)
     state = Calibration(ann, snn, rows, images, generator, progress)
     for calibrator in method.calibrate:
         calibrator(state)

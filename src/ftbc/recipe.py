@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import tomllib
 from dataclasses import dataclass, field
@@ -11,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from ftbc import calibrate, initial, neuron, threshold
-from ftbc.calibrate import FTBC, Calibrator, DistributionAware
+from ftbc.calibrate import Calibrator
 from ftbc.errors import FileError, RecipeError
+from ftbc.facts import Facts
 from ftbc.graph.pool import POLICIES
-from ftbc.initial import Half, SpreadHalf, Zero
-from ftbc.neuron import Burst, Differential, Kind, Offset, Parallel, Plain, Residual, Signed, Switch
-from ftbc.threshold import Maximum, MeanSquare, Percentile, Trained
+from ftbc.initial import Half
+from ftbc.neuron import Kind, Plain
+from ftbc.threshold import MeanSquare, Threshold
 
 _PIECES = {
     name: getattr(package, name)
@@ -33,11 +33,11 @@ class Recipe:
 
     pool: what becomes of max-pools, one of "spiking", "before", "average" (see `graph/pool.py`).
 
-    >>> recipe("ftbc", calibrate=(FTBC(alpha=0.2),)).calibrate[0].alpha
+    >>> Recipe(calibrate=[calibrate.FTBC(alpha=0.2)]).calibrate[0].alpha
     0.2
     """
 
-    threshold: Any = field(default_factory=MeanSquare)
+    threshold: Threshold = field(default_factory=MeanSquare)
     initial: Any = field(default_factory=Half)
     neuron: Kind = field(default_factory=Plain)
     calibrate: tuple[Calibrator, ...] = ()
@@ -59,8 +59,19 @@ class Recipe:
         for piece in self.calibrate:
             if type(piece).__name__ not in calibrate.__all__:
                 raise RecipeError(f"recipe '{self.name}': {piece!r} is not one of {_names(calibrate)}")
+        for place, piece in enumerate(self.calibrate):
+            if place and getattr(piece, "moves_thresholds", False):
+                raise RecipeError(
+                    f"recipe '{self.name}': {type(piece).__name__} moves the thresholds that "
+                    f"{type(self.calibrate[place - 1]).__name__} before it has learnt for: put it first in calibrate"
+                )
         if self.pool not in POLICIES:
             raise RecipeError(f"recipe '{self.name}': pool={self.pool!r} is not one of {', '.join(POLICIES)}")
+
+    @property
+    def facts(self) -> Facts:
+        """What the method needs, and what its neurons send."""
+        return Facts.of([self.threshold, self.initial, self.neuron, *self.calibrate])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for TOML, JSON and saved networks."""
@@ -107,25 +118,6 @@ def read_recipe(path: str | Path) -> Recipe:
         raise FileError(f"recipe {path} cannot be read: {error}") from error
 
 
-def recipes() -> dict[str, Recipe]:
-    """Every method by name."""
-    return {entry.name: entry for entry in _RECIPES}
-
-
-def recipe(name: str, /, **overrides: Any) -> Recipe:
-    """The method of that name, with some of its fields replaced."""
-    known = recipes()
-    if name not in known:
-        nearest = difflib.get_close_matches(name, known, 1, 0.0)
-        raise RecipeError(
-            f"there is no recipe '{name}'; did you mean '{nearest[0]}'? All: {', '.join(known)} (see: ftbc methods)"
-        )
-    try:
-        return dataclasses.replace(known[name], **overrides)
-    except TypeError as error:
-        raise RecipeError(f"recipe '{name}' has no setting {str(error).rpartition(' ')[2]}") from error
-
-
 def _piece_to_dict(piece: Any) -> dict[str, Any]:
     return {"type": type(piece).__name__, **dataclasses.asdict(piece)}
 
@@ -145,92 +137,3 @@ def _piece_from_dict(data: dict[str, Any]) -> Any:
 
 def _names(package: Any) -> str:
     return ", ".join(name for name in package.__all__ if name in _PIECES)
-
-
-_RECIPES = (
-    Recipe(
-        name="maximum",
-        summary="thresholds at the largest activation of each channel, membranes half charged; no calibration",
-        threshold=Maximum(),
-    ),
-    Recipe(
-        name="percentile",
-        summary="thresholds at the 99.9th percentile of each channel, membranes half charged; no calibration",
-        threshold=Percentile(99.9),
-    ),
-    Recipe(
-        name="mean-square",
-        summary="thresholds of least square error per channel, membranes half charged; no calibration",
-    ),
-    Recipe(
-        name="qcfs",
-        summary="for networks trained with QCFS: the trained thresholds, membranes half charged; no calibration",
-        threshold=Trained(),
-    ),
-    Recipe(
-        name="ftbc",
-        summary="mean-square thresholds, then temporal biases b[t] per channel by FTBC",
-        calibrate=(FTBC(),),
-    ),
-    Recipe(
-        name="ftbc-cifar",
-        summary="FTBC with the settings of the paper's table for CIFAR: alpha 0.2, 10 iterations of 2 x 128 images",
-        threshold=MeanSquare("floor"),
-        initial=SpreadHalf(),
-        calibrate=(FTBC(alpha=0.2, iterations=10, clip=False),),
-    ),
-    Recipe(
-        name="ftbc-imagenet",
-        summary="FTBC with the settings of the paper's table for ImageNet: alpha 0.5, 10 iterations of 10 x 128 images",
-        threshold=MeanSquare("floor"),
-        initial=SpreadHalf(),
-        calibrate=(FTBC(alpha=0.5, iterations=10, batches=10, clip=False),),
-    ),
-    Recipe(
-        name="snm",
-        summary="signed neurons with memory: spikes that came too early are taken back; a threshold for each neuron",
-        threshold=Maximum("neuron"),
-        initial=Zero(),
-        neuron=Signed(),
-    ),
-    Recipe(
-        name="burst",
-        summary="up to 5 spikes of a neuron at each step, thresholds at the 99.9th percentile of each channel",
-        threshold=Percentile(99.9),
-        initial=Zero(),
-        neuron=Burst(5),
-    ),
-    Recipe(
-        name="tsc",
-        summary="plain neurons with one threshold a layer, whose synapses are told when currents begin and end",
-        threshold=Maximum("layer"),
-        initial=Zero(),
-        neuron=Switch(),
-    ),
-    Recipe(
-        name="srp",
-        summary="for networks trained with QCFS: neurons that owe after 4 extra steps are silent afterwards",
-        threshold=Trained(),
-        neuron=Residual(4),
-    ),
-    Recipe(
-        name="cos",
-        summary="for networks trained with QCFS: 4 extra steps of each layer correct where its neurons begin",
-        threshold=Trained(),
-        neuron=Offset(4),
-    ),
-    Recipe(
-        name="parallel",
-        summary="for networks trained with QCFS: each layer sees all steps at once; exact where T is the levels",
-        threshold=Trained(),
-        neuron=Parallel(),
-        calibrate=(DistributionAware(),),
-    ),
-    Recipe(
-        name="parallel-relu",
-        summary="each layer sees all steps at once; currents and spikes corrected in the mean, channel by channel",
-        threshold=Maximum(),
-        neuron=Parallel(),
-        calibrate=(DistributionAware(),),
-    ),
-)

@@ -192,11 +192,12 @@ def _check_neurons(graph: Graph, steps: Any, readout: Tensor | None) -> None:
         assert isinstance(neuron, Spiking)
         if type(neuron.steps) is not int or neuron.steps != steps or len(neuron.bias) != neuron.rows:
             raise FileError(f"the neurons '{node.name}' are not made for {steps} steps")
-        constants = [buffer for name, buffer in neuron.named_buffers() if name != "bias"]
-        if neuron.rank != len(node.shape) or any(constant.shape != neuron.threshold.shape for constant in constants):
+        if neuron.rank != len(node.shape):
             raise FileError(f"the neurons '{node.name}' do not fit their shape {list(node.shape)}")
-        if any(tuple(shape) not in grains for shape in (neuron.threshold.shape, neuron.bias.shape[1:])):
-            raise FileError(f"the thresholds or biases of '{node.name}' do not fit its shape {list(node.shape)}")
+        others = [buffer.shape for name, buffer in neuron.named_buffers() if name != "bias"]
+        constants = [*others, neuron.bias.shape[1:]]
+        if any(tuple(shape) not in grains for shape in constants):
+            raise FileError(f"the constants of the neurons '{node.name}' do not fit their shape {list(node.shape)}")
     for node in graph.of_type(Restarting, RestartingMaxPool):
         if type(node.module.extra) is not int or not 1 <= node.module.extra <= extra:
             raise FileError(f"'{node.name}' begins anew after {node.module.extra!r:.20} of {extra} extra steps")

@@ -24,15 +24,14 @@ from ftbc.errors import RecipeError
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.ops import Activation
 from ftbc.neuron.parallel import ParallelFire
-from ftbc.neuron.spiking import Spiking
-from ftbc.settings import Settings
+from ftbc.settings import Piece
 from ftbc.simulate.stepwise import Stepper
 
 _AT_ONCE = 64
 
 
 @dataclass(frozen=True)
-class DistributionAware(Settings):
+class DistributionAware(Piece):
     """``batches`` corrections from ``batch`` images each, drawn anew; momentum: the weight m of the newest."""
 
     momentum: float = 0.05
@@ -49,7 +48,7 @@ class DistributionAware(Settings):
         images, ann = calibration.images, _Means(calibration.ann)
         for part in images.split(_AT_ONCE):
             ann.see(part)
-        sites = {node.name: _Site(node, self.momentum, images) for node in calibration.snn.of_type(Spiking)}
+        sites = {node.name: _Site(node, self.momentum, images) for node in calibration.neurons()}
 
         def corrected(node: Node, z: Tensor) -> Tensor:
             if node.name not in sites:
@@ -58,7 +57,7 @@ class DistributionAware(Settings):
 
         stepper = Stepper(calibration.snn, constant=True, cell=corrected)
         for done in range(self.batches):
-            chosen = torch.randperm(len(images), generator=calibration.generator)[: self.batch].to(images.device)
+            chosen = next(calibration.draw(self.batch))
             stepper.step(images[chosen])
             stepper.reset()
             calibration.progress("calibrating", done + 1, self.batches)

@@ -28,19 +28,20 @@ import torch
 from torch import Tensor
 
 from ftbc.calibrate.base import Calibration
+from ftbc.calibrate.widen import widen_bias
 from ftbc.errors import RecipeError
 from ftbc.graph.ir import Node
 from ftbc.neuron.functional import mean_over
 from ftbc.neuron.spiking import Spiking
-from ftbc.settings import Settings
+from ftbc.settings import Piece
 from ftbc.simulate.stepwise import stepwise
-from ftbc.threshold.activations import Grain, grain_shape
+from ftbc.threshold.activations import Grain
 
 _AT_ONCE = 64
 
 
 @dataclass(frozen=True)
-class FTBC(Settings):
+class FTBC(Piece):
     """Temporal biases by the rule (1).
 
     alpha: size of a correction; iterations: how often; batch, batches: at each iteration ``batches`` batches of
@@ -62,14 +63,12 @@ class FTBC(Settings):
 
     def __call__(self, calibration: Calibration) -> None:
         """Correct the biases of every spiking layer in place."""
-        for node in calibration.snn.of_type(Spiking):
-            _require_steps(node)
-            _widen_bias(node, self.grain)
+        for node in calibration.stepped_neurons("FTBC"):
+            widen_bias(node, self.grain)
         images, total = calibration.images, self.iterations
         aims = None if self.grain == "neuron" else self._aims(calibration)
         for iteration in range(total):
-            order = torch.randperm(len(images), generator=calibration.generator)[: self.batch * self.batches]
-            for chosen in order.to(images.device).split(self.batch):
+            for chosen in calibration.draw(self.batch, self.batches):
                 x = images[chosen]
                 # A row per neuron and image would not fit into memory: there the ANN runs again for each batch.
                 target = self.targets(calibration, x) if aims is None else _chosen(aims, chosen)
@@ -124,23 +123,3 @@ class FTBC(Settings):
 
 def _chosen(aims: dict[str, Tensor], images: Tensor) -> dict[str, Tensor]:
     return {name: rows[images].mean(0) for name, rows in aims.items()}
-
-
-def _require_steps(node: Node) -> None:
-    if isinstance(node.module, Spiking) and node.module.together > 1:
-        raise RecipeError(f"FTBC corrects one step after another, but {node.place} sees {node.module.together} at once")
-
-
-def _widen_bias(node: Node, grain: Grain) -> None:
-    """Give a neuron's bias one entry per layer, channel or neuron, keeping the values it has."""
-    neuron = node.module
-    assert isinstance(neuron, Spiking)
-    shape = grain_shape(grain, node.shape)
-    if neuron.bias.shape[1:] == shape:
-        return
-    current = torch.stack([neuron.spread(row).expand(node.shape) for row in neuron.bias])
-    if grain == "layer":
-        current = current.flatten(1).mean(1, keepdim=True)
-    elif grain == "channel" and neuron.rank > 1:
-        current = current.flatten(2).mean(2)
-    neuron.bias = current.reshape(neuron.steps, *shape).contiguous()

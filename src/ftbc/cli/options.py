@@ -18,7 +18,8 @@ from ftbc.atomic import replacing
 from ftbc.data import Images
 from ftbc.errors import FileError, InputError, ModelError, first_line
 from ftbc.network import SpikingNetwork
-from ftbc.recipe import Recipe, read_recipe, recipe
+from ftbc.recipe import Recipe, read_recipe
+from ftbc.recipes import recipe
 
 USUAL_DATA = "cifar10-sample"
 

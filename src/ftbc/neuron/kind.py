@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
 
 from ftbc.neuron.spiking import Spiking
-from ftbc.settings import Settings
+from ftbc.settings import Piece
 
 Spikes = Literal["binary", "ternary", "multi-level"]
 
 
-class Kind(Settings, ABC):
+class Kind(Piece, ABC):
     """A kind of neuron and its settings.
 
     spikes: what one neuron can send at one step: nothing or a spike, also a negative one, or more than that;

@@ -61,8 +61,7 @@ class Offset(Kind):
     def settled(self, neurons: Spiking, steps: int) -> Spiking:
         if not self.extra:
             return neurons
-        settled = OffsetFire(self.extra + steps, neurons.rank, self.extra, self.rounds)
-        return settled.set(neurons.threshold, neurons.initial, neurons.bias)
+        return OffsetFire(self.extra + steps, neurons.rank, self.extra, self.rounds).take(neurons)
 
 
 @register("steps", "rank", "extra", "rounds")

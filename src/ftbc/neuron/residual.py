@@ -50,8 +50,7 @@ class Residual(Kind):
     def settled(self, neurons: Spiking, steps: int) -> Spiking:
         if not self.extra:
             return neurons
-        settled = ResidualFire(self.extra + steps, neurons.rank, self.extra, self.margin)
-        return settled.set(neurons.threshold, neurons.initial, neurons.bias)
+        return ResidualFire(self.extra + steps, neurons.rank, self.extra, self.margin).take(neurons)
 
 
 @register("steps", "rank", "extra", "margin")

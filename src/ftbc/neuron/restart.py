@@ -6,6 +6,8 @@ begins anew with the neurons.
 
 from __future__ import annotations
 
+from typing import Self
+
 import torch
 from torch import Tensor, nn
 
@@ -28,6 +30,11 @@ class Restarting(Spiking):
     @property
     def rows(self) -> int:
         return max(self.extra, self.steps - self.extra)
+
+    def take(self, neurons: Spiking) -> Self:
+        """Take the constants of calibrated neurons over."""
+        self.threshold, self.initial, self.bias = neurons.threshold, neurons.initial, neurons.bias
+        return self
 
 
 @register("pool", "extra")

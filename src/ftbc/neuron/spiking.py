@@ -71,12 +71,16 @@ class Spiking(Temporal):
     def to_unit(self) -> tuple[Tensor, Tensor]:
         """Divide all by the thresholds; gives what currents must be divided by then, and outputs multiplied with."""
         theta = self.spread(self.threshold)
-        rows = torch.stack([self.spread(row) for row in self.bias]) / theta
-        per_neuron = max(self.threshold.ndim, self.bias.ndim - 1) == self.rank
-        self.bias = rows if per_neuron else rows.reshape(len(self.bias), -1)
-        self.initial = self.initial / self.threshold
+        self.bias = self._divided(self.bias)
+        self.initial = self._divided(self.initial.unsqueeze(0))[0]
         self.threshold = torch.ones_like(self.threshold)
         return theta.unsqueeze(0), theta.unsqueeze(0)
+
+    def _divided(self, constants: Tensor) -> Tensor:
+        """Constants / theta, row by row, with an entry per channel unless either of the two has one per neuron."""
+        rows = torch.stack([self.spread(row) for row in constants]) / self.spread(self.threshold)
+        per_neuron = max(self.threshold.ndim, constants.ndim - 1) == self.rank
+        return rows if per_neuron else rows.reshape(len(rows), -1)
 
     def reset(self) -> None:
         for name in self.STATE:
