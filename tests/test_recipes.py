@@ -16,7 +16,7 @@ from ftbc.activation import QCFS, RateNorm, SlipReLU, ThresholdReLU
 from ftbc.calibrate import FTBC, WeightCorrection
 from ftbc.errors import RecipeError
 from ftbc.facts import SPIKES, Facts
-from ftbc.neuron import IntegrateFire
+from ftbc.neuron import Parallel, Residual, Spiking
 from ftbc.threshold import Trained
 from tests.conftest import Refused
 from tests.networks import INPUT_SHAPE, NETWORKS
@@ -56,7 +56,8 @@ def test_every_method_runs(method: str, name: str) -> None:
         outputs = snn(images)
         assert outputs.shape == (steps, len(images), 5) and bool(torch.isfinite(outputs).all())
         assert snn.extra_steps == recipe.facts.extra_steps
-    torch.testing.assert_close(snn(images, engine="stepwise"), outputs, rtol=0, atol=1e-12)
+    if recipe.facts.steppable:
+        torch.testing.assert_close(snn(images, engine="stepwise"), outputs, rtol=0, atol=1e-12)
     assert len({round(float(value), 9) for value in outputs[-1].flatten()}) > 5, "nothing came through"
 
 
@@ -66,9 +67,9 @@ def test_binary_methods_send_spikes_of_one_size(method: str) -> None:
     snn = ftbc.convert(_network("residual", recipe), images, 4, recipe)
 
     def look(node, inputs, spikes, start) -> None:
-        if isinstance(node.module, IntegrateFire):
-            theta = node.module.spread(node.module.threshold).expand_as(spikes)
-            assert bool(((spikes == 0) | (spikes == theta)).all())
+        if isinstance(node.module, Spiking):
+            size = node.module.spread(node.module.largest).expand_as(spikes)
+            assert bool(((spikes == 0) | (spikes == size)).all())
 
     snn(images, observe=look)
 
@@ -82,6 +83,12 @@ def test_what_methods_need() -> None:
     ours = {"maximum", "percentile", "mean-square", "rmp", "snnc-lp", "snnc-potential", "ltb", "ftbc", "ftbc-layer",
             "ftbc-neuron", "ftbc-cifar", "ftbc-imagenet", "ftbc-ltb", "snnc-lp-ftbc"}  # fmt: skip
     assert all(facts[name] == facts["ftbc"] for name in ours)
+    assert facts["srp"] == Facts("binary", 4, gradients=False, trained=True)
+    assert facts["cos"] == Facts("binary", 4, gradients=False, trained=True, steppable=False)
+    assert facts["parallel-relu"] == Facts("binary", 0, gradients=False, trained=False, steppable=False)
+    assert {name: facts[name].spikes for name in ("tsc", "snm", "burst", "differential")} == {
+        "tsc": "ternary", "snm": "ternary", "burst": "multi-level", "differential": "multi-level",
+    }  # fmt: skip
 
 
 def test_facts_come_from_pieces() -> None:
@@ -98,6 +105,7 @@ def test_facts_come_from_pieces() -> None:
     assert Facts.of([FTBC(), Signed()]) == Facts("ternary", 3, False, False)
     assert Facts.of([Levels(), Signed(), WeightCorrection(), Trained()]) == Facts("multi-level", 4, True, True)
     assert ftbc.Recipe(threshold=Trained()).facts.trained and not ftbc.Recipe().facts.trained
+    assert ftbc.Recipe(neuron=Residual(7)).facts.extra_steps == 7 and not ftbc.Recipe(neuron=Parallel()).facts.steppable
     assert {recipe.facts.spikes for recipe in ftbc.recipes().values()} <= set(SPIKES)
 
 

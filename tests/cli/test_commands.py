@@ -45,12 +45,12 @@ def test_methods(ftbc_command: Command, folder: Path) -> None:
     outcome = ftbc_command("methods", "--json", "methods.json")
     lines = outcome.out.splitlines()
     assert outcome.status == 0 and not outcome.err
-    assert lines[0].split() == ["method", "spikes", "extra", "gradients", "trained"]
+    assert lines[0].split() == ["method", "spikes", "extra", "gradients", "trained", "stepwise"]
     for entry, line in zip(ftbc.recipes().values(), lines[1:], strict=True):
         facts = entry.facts
-        needs = ["yes" if needed else "no" for needed in (facts.gradients, facts.trained)]
+        needs = ["yes" if needed else "no" for needed in (facts.gradients, facts.trained, facts.steppable)]
         row = [entry.name, facts.spikes, str(facts.extra_steps), *needs]
-        assert line.split()[:5] == row and line.endswith(entry.summary)
+        assert line.split()[:6] == row and line.endswith(entry.summary)
     written = json.loads((folder / "methods.json").read_text())
     assert [entry.pop("facts") for entry in written] == [asdict(entry.facts) for entry in ftbc.recipes().values()]
     assert [ftbc.Recipe.from_dict(entry) for entry in written] == list(ftbc.recipes().values())
