@@ -1,4 +1,4 @@
-"""The pipeline on one page: trace -> canonical -> fold -> pool -> threshold -> initial -> place -> calibrate -> settle."""
+"""The pipeline on one page: trace, canonical, fold, pool, threshold, initial, place, calibrate, settle."""
 
 from __future__ import annotations
 

@@ -109,13 +109,13 @@ class SpikingNetwork(nn.Module):
     ) -> Tensor:
         """Run from rest.
 
-        x: ``[N, ...]``, the same at each step, or ``[T, N, ...]`` with ``time_first``, the extra steps before. engine: "layerwise" (all steps
-        of a layer at once), "stepwise" (memory independent of T) or "event" (only spikes that occurred are
-        propagated: the fastest on a CPU; needs the extra ``fast``). All give the same spikes; "event" adds in another
-        order, which in floating point may round a membrane to the other side of the threshold, but never does in a
-        `rounded` network. observe: see `simulate.layerwise`, with that engine only.
-        head: apply the softmax, sigmoid ... that the network may end with. A network that is being stepped is put to
-        rest.
+        x: ``[N, ...]``, the same at each step, or ``[T, N, ...]`` with ``time_first``, the extra steps before. engine:
+        "layerwise" (all steps of a layer at once), "stepwise" (memory independent of T; not for neurons that need
+        several steps at once) or "event" (only spikes that occurred are propagated: the fastest on a CPU; needs the
+        extra ``fast``). All give the same spikes; "event" adds in another order, which in floating point may round a
+        membrane to the other side of the threshold, but never does in a `rounded` network. observe: see
+        `simulate.layerwise`, with that engine only. head: apply the softmax, sigmoid ... that the network may end
+        with. A network that is being stepped is put to rest.
         """
         self.reset()
         self._check(x, time_first)

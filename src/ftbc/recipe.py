@@ -1,4 +1,4 @@
-"""A method is a recipe: how thresholds are chosen, where membranes start, which neurons fire, and what is calibrated."""
+"""A method is a recipe: how thresholds are chosen, where membranes start, which neurons fire, what is calibrated."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import ftbc
 from ftbc.activation import QCFS
 from ftbc.calibrate import DistributionAware
 from ftbc.errors import RecipeError
-from ftbc.initial import Half, SpreadHalf
+from ftbc.initial import Half, SpreadHalf, Zero
 from ftbc.neuron import Parallel, ParallelFire
 from ftbc.threshold import Maximum
 from tests.conftest import Refused
@@ -59,7 +59,7 @@ def test_corrections_follow_the_formula(grain: str, initial: Half | SpreadHalf) 
             quantised = sent
     for place, layer in sites.items():
         shape = [-1, *[1] * (layer.threshold.ndim - 1)]
-        assert psi[place].abs().sum() > 0 and phi[place].abs().sum() > 0
+        assert phi[place].abs().sum() > 0 and (psi[place].abs().sum() > 0 or place == 1)
         torch.testing.assert_close(layer.size, layer.threshold + phi[place].view(shape), rtol=0, atol=1e-12)
         _, start = initial(layer.threshold, STEPS)
         torch.testing.assert_close(layer.bias, start + psi[place].view(shape), rtol=0, atol=1e-12)
@@ -86,13 +86,14 @@ def test_the_network_comes_nearer_to_the_ann(network: str) -> None:
     wanted = model(x).detach()
 
     def error(calibrate: tuple) -> float:
-        snn = ftbc.convert(model, x, 4, ftbc.recipe("parallel-relu", calibrate=calibrate))
+        # Membranes that start empty round down: there is something to correct.
+        snn = ftbc.convert(model, x, 4, ftbc.recipe("parallel-relu", initial=Zero(), calibrate=calibrate))
         return float((snn(x)[-1] - wanted).pow(2).mean())
 
-    assert error((DistributionAware(),)) < 0.7 * error(())
+    assert error((DistributionAware(),)) < 0.5 * error(())
 
 
-def test_a_qcfs_network_with_other_steps_than_levels_gains() -> None:
+def test_a_qcfs_network_whose_levels_round_otherwise_gains() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(
         nn.Conv2d(3, 8, 3), QCFS(8, 0.6), nn.Conv2d(8, 8, 3), QCFS(8, 0.3), nn.Flatten(), nn.Linear(128, 4)
@@ -100,10 +101,11 @@ def test_a_qcfs_network_with_other_steps_than_levels_gains() -> None:
     x = _images(64)
     wanted = model(x).detach()
     errors = [
-        float((ftbc.convert(model, x, 2, ftbc.recipe("parallel", calibrate=pieces))(x)[-1] - wanted).pow(2).mean())
+        float((snn(x)[-1] - wanted).pow(2).mean())
         for pieces in ((), (DistributionAware(),))
+        for snn in [ftbc.convert(model, x, 2, ftbc.recipe("parallel", initial=Zero(), calibrate=pieces))]
     ]
-    assert errors[1] < 0.8 * errors[0]
+    assert errors[1] < 0.9 * errors[0]
 
 
 def test_an_activation_of_the_image_itself() -> None:

@@ -75,8 +75,8 @@ def test_operations_of_a_network_are_those_of_its_spikes(name: str) -> None:
     # Small thresholds, so that bursts are long; currents that turn, so that signed neurons take back.
     snn = ftbc.convert(model, x, STEPS, ftbc.Recipe(threshold=Maximum(), initial=Zero(), neuron=kind))
     for node in snn.graph.of_type(Spiking):
-        node.module.threshold *= 0.4
-        node.module.bias[1::2] -= 0.5
+        node.module.threshold *= 0.2 if name == "burst" else 0.4
+        node.module.bias[1::2] -= 0.0 if name == "burst" else 0.5
     synops, fired = torch.zeros(STEPS).double(), {"1": 0.0, "3": 0.0}
     for image in x:
         value = model[0](image).detach().expand(STEPS, -1)
@@ -101,7 +101,7 @@ def test_operations_of_a_network_are_those_of_its_spikes(name: str) -> None:
     sizes = {"1": 9, "3": 8}
     assert found.firing_rate == pytest.approx({key: fired[key] / sizes[key] / STEPS / len(x) for key in fired})
     if name == "burst":
-        assert max(found.firing_rate.values()) > 1
+        assert max(found.firing_rate.values()) > 1, "no bursts"
     macs = [36 * (1 if image_is_sent_once(snn.graph) else t) for t in range(1, STEPS + 1)]
     assert found.energy == pytest.approx([(4.6 * m + 0.9 * s) * 1e-6 for m, s in zip(macs, found.synops, strict=True)])
 
@@ -111,12 +111,13 @@ def test_bursts_are_counted_behind_pools_and_reshapes(network: str) -> None:
     """A burst of one counts as a spike does, whatever stands between the neurons and the weights."""
     x = torch.rand(8, *INPUT_SHAPE, dtype=torch.float64)
     labels = torch.zeros(8, dtype=torch.long)
+    model = NETWORKS[network]()
     found = [
-        ftbc.evaluate(ftbc.convert(NETWORKS[network](), x, STEPS, ftbc.Recipe(neuron=kind)), (x, labels))
+        ftbc.evaluate(ftbc.convert(model, x, STEPS, ftbc.Recipe(neuron=kind)), (x, labels))
         for kind in (ftbc.Recipe().neuron, Burst(1))
     ]
     assert found[0] == found[1]
-    long = ftbc.convert(NETWORKS[network](), x, STEPS, ftbc.Recipe(neuron=Burst(4)))
+    long = ftbc.convert(model, x, STEPS, ftbc.Recipe(neuron=Burst(4)))
     for node in long.graph.of_type(Spiking):
         node.module.threshold *= 0.3
     few = ftbc.evaluate(long, (x, labels))

@@ -75,7 +75,7 @@ def differential_changes(levels: int) -> Rule:
                 if v >= 0.75 * size:
                     change = size
                     break
-                if v <= -0.75 * size and total >= size:
+                if v <= -0.75 * size and total >= size * (1 - 1e-9):
                     change = -size
                     break
             v -= change
@@ -154,6 +154,7 @@ def each_neuron(rule: Rule, x: Tensor, theta: Tensor, v0: Tensor, b: Tensor) -> 
     sent = torch.zeros_like(x)
     for place in itertools.product(*map(range, x.shape[1:])):
         own = (slice(None), *place[1:])
-        numbers = rule(x[(slice(None), *place)].tolist(), float(theta[place[1:]]), float(v0[place[1:]]), b[own].tolist())
+        constants = float(theta[place[1:]]), float(v0[place[1:]]), b[own].tolist()
+        numbers = rule(x[(slice(None), *place)].tolist(), *constants)
         sent[(slice(None), *place)] = torch.tensor(numbers, dtype=x.dtype)
     return sent

@@ -70,14 +70,15 @@ def written_out(layer: Spiking, constant: Tensor) -> Tensor:
 def test_a_layer_follows_the_rule_of_its_kind(name: str, grain: str) -> None:
     kind, rule = KINDS[name]
     layer, x = neurons(kind, grain), currents(kind)
+    theta, v0 = written_out(layer, layer.threshold), written_out(layer, layer.initial)
     b = torch.stack([written_out(layer, row) for row in layer.bias])
-    wanted = naive.each_neuron(rule, x, written_out(layer, layer.threshold), written_out(layer, layer.initial), b)
+    wanted = naive.each_neuron(rule, x, theta, v0, b)
     found = layer.run(x)
-    assert wanted.unique().numel() > 5 and (wanted == 0).any()
+    assert 0.02 < float((wanted != 0).double().mean()) < 0.98
     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
     layer.reset()
     expanded = x[:1].expand_as(x)  # a constant current
-    wanted = naive.each_neuron(rule, expanded, written_out(layer, layer.threshold), written_out(layer, layer.initial), b)
+    wanted = naive.each_neuron(rule, expanded, theta, v0, b)
     torch.testing.assert_close(layer.run(expanded), wanted, rtol=0, atol=1e-12)
 
 
@@ -228,7 +229,7 @@ def test_signed_neurons_never_take_back_more_than_they_sent(
 def test_the_sum_of_differential_outputs_is_never_negative(x: list[float], levels: int, theta: float) -> None:
     layer = Differential(levels)(len(x), 1).set(torch.tensor([theta]).double(), torch.zeros(1).double())
     sums = layer.run(torch.tensor(x, dtype=torch.float64).view(-1, 1, 1)).cumsum(0)
-    assert bool((sums >= -1e-9).all())
+    assert bool((sums >= -1e-4 * theta).all())
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name not in ("signed and clamped", "residual, longer")])
@@ -244,7 +245,8 @@ def test_a_constant_current_is_kept_in_the_mean(name: str) -> None:
 
 def test_parallel_neurons_are_the_staircase_of_the_mean_current() -> None:
     steps = 4
-    layer = Parallel()(steps, 1).set(torch.full((30,), 0.8).double(), torch.full((30,), 0.4).double())
+    theta = torch.full((30,), 0.8, dtype=torch.float64)
+    layer = Parallel()(steps, 1).set(theta, theta / 2)
     x = torch.randn(steps, 6, 30, dtype=torch.float64)
     wanted = [[naive.staircase(float(z), 0.8, steps) for z in row] for row in x.mean(0)]
     spikes = layer.run(x)
@@ -286,9 +288,9 @@ def test_residual_neurons_are_silent_exactly_where_they_owe() -> None:
     ("kind", "wrong"),
     [
         (Signed, {"lower": -0.1}), (Signed, {"lower": float("nan")}), (Signed, {"clamp": 1}), (Burst, {"most": 0}),
-        (Burst, {"most": 2.5}), (Differential, {"levels": 0}), (Differential, {"levels": 25}), (Residual, {"extra": -1}),
-        (Residual, {"margin": 1.0}), (Residual, {"margin": -0.1}), (Offset, {"extra": -1}), (Offset, {"rounds": 0}),
-        (Offset, {"extra": True}),
+        (Burst, {"most": 2.5}), (Differential, {"levels": 0}), (Differential, {"levels": 17}),
+        (Residual, {"extra": -1}), (Residual, {"margin": 1.0}), (Residual, {"margin": -0.1}),
+        (Offset, {"extra": -1}), (Offset, {"rounds": 0}), (Offset, {"extra": True}),
     ],
 )  # fmt: skip
 def test_wrong_settings_are_refused(kind: type[Kind], wrong: dict, refused: Refused) -> None:

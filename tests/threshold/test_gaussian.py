@@ -8,11 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import ftbc
 from ftbc.errors import RecipeError
 from ftbc.graph.canonical import canonical
 from ftbc.graph.trace import trace
-from ftbc.neuron import Differential
 from ftbc.progress import silent
 from ftbc.threshold import Gaussian
 from ftbc.threshold.gaussian import least_error
@@ -85,20 +83,6 @@ def test_dead_channels_bounds_and_images() -> None:
     image = nn.Sequential(nn.ReLU(), nn.Linear(3, 2)).double().eval()
     wanted = least_error(x.mean(0), x.std(0, correction=0), 4)
     torch.testing.assert_close(_chosen(image, x, Gaussian())["0"], wanted, rtol=1e-6, atol=0)
-
-
-def test_thresholds_suit_differential_neurons() -> None:
-    """On a network with normal inputs they are no worse than thresholds at the maximum."""
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(30, 40), nn.ReLU(), nn.Linear(40, 40), nn.ReLU(), nn.Linear(40, 5)).double()
-    x = torch.randn(200, 30, dtype=torch.float64)
-    wanted = model(x).detach()
-
-    def gap(threshold: object) -> float:
-        recipe = ftbc.recipe("differential", threshold=threshold, neuron=Differential(4))
-        return float((ftbc.convert(model, x, 4, recipe)(x)[-1] - wanted).pow(2).mean())
-
-    assert gap(Gaussian(parts=16)) < 1.2 * gap(ftbc.threshold.Maximum())
 
 
 def test_wrong_settings_are_refused(refused: Refused) -> None:

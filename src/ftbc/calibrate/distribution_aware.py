@@ -68,7 +68,7 @@ class _Site:
 
     def __init__(self, node: Node, momentum: float, like: Tensor) -> None:
         if not isinstance(node.module, ParallelFire):
-            raise RecipeError(f"DistributionAware corrects neuron.Parallel() alone, but {node.place} is of another kind")
+            raise RecipeError(f"DistributionAware is for neuron.Parallel() alone, but {node.place} is of another kind")
         self.neurons, self.momentum = node.module, momentum
         channels = node.shape[0]
         if self.neurons.threshold.shape == (1,):

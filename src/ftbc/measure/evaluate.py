@@ -31,10 +31,10 @@ class Evaluation:
     """What a spiking network does on labelled data; lists have one entry for each time step t = 1 .. T.
 
     accuracy, reference_accuracy: percent; firing_rate: spikes per neuron and step, by layer; synops: additions
-    caused by spikes up to t, extra steps included, per image, both counted on the first images; energy, reference_energy: microjoules
-    per image up to t, and of the ANN (45 nm: 4.6 pJ a MAC, 0.9 pJ an addition; the layers that read the image count
-    as MACs at each step); early_exit: what it does to stop images early, if that was asked for. All other entries are
-    of images that take all steps.
+    caused by spikes up to t, extra steps included, per image, both counted on the first images; energy,
+    reference_energy: microjoules per image up to t, and of the ANN (45 nm: 4.6 pJ a MAC, 0.9 pJ an addition; the layers
+    that read the image count as MACs at each step, or once where neurons send changes alone); early_exit: what it does
+    to stop images early, if that was asked for. All other entries are of images that take all steps.
     """
 
     images: int

@@ -20,6 +20,6 @@ from ftbc.neuron.temporal import Temporal
 
 __all__ = [
     "Burst", "BurstFire", "Differential", "DifferentialFire", "IntegrateFire", "Kind", "Offset", "OffsetFire",
-    "Parallel", "ParallelFire", "Plain", "Residual", "ResidualFire", "Signed", "SignedFire", "Spiking", "SpikingMaxPool",
-    "Switch", "SwitchFire", "Temporal", "fire", "integrate_and_fire",
+    "Parallel", "ParallelFire", "Plain", "Residual", "ResidualFire", "Signed", "SignedFire", "Spiking",
+    "SpikingMaxPool", "Switch", "SwitchFire", "Temporal", "fire", "integrate_and_fire",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ side of the weights (1) is done. Here the neuron itself gives y[t]: engines, poo
 
     u[t] = v[t-1] + x[t] + b[t] - r[t-1]
     d[t] = sign(u) theta / 2^k  with the smallest k < levels for which |u| >= 3/4 theta / 2^k
-           and, if negative, (t-1) r[t-1] + r[t-1] >= theta / 2^k:  the sum of all y stays >= 0, as that of a ReLU
+           and, if negative, (t-1) r[t-1] + r[t-1] >= theta / 2^k:  the sum of all y stays >= 0, as that of a ReLU's
     v[t] = u[t] - d[t]
 
 3/4 is the middle between two sizes. The first mean, r[0], is zero, and so y[1] = d[1]; later values may grow beyond
@@ -31,8 +31,10 @@ from ftbc.graph.spec import register
 from ftbc.neuron.kind import Kind, Spikes
 from ftbc.neuron.spiking import Sends, Spiking
 
-_MOST_LEVELS = 24
-"""Half as much at each level: after so many, single precision has no digits left."""
+_MOST_LEVELS = 16
+"""Half as much at each level: after so many, single precision has few digits left."""
+_SLACK = 1 - 1e-5
+"""What may be taken back is often just what was sent: rounding must not decide."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,6 @@ def nearest_level(u: Tensor, total: Tensor, theta: Tensor, levels: int) -> Tenso
     size, distance = torch.zeros_like(u), u.abs()
     for k in reversed(range(levels)):
         level = theta / 2**k
-        told = (distance >= 0.75 * level) & ((u > 0) | (total >= level))
+        told = (distance >= 0.75 * level) & ((u > 0) | (total >= _SLACK * level))
         size = torch.where(told, level, size)
     return size.copysign_(u)

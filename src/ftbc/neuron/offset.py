@@ -29,7 +29,7 @@ from ftbc.errors import InputError, RecipeError
 from ftbc.graph.spec import register
 from ftbc.neuron.integrate_fire import IntegrateFire, over_time
 from ftbc.neuron.kind import Kind
-from ftbc.neuron.restart import Restarting, require_extra
+from ftbc.neuron.restart import Restarting, joined, require_extra, split
 from ftbc.neuron.spiking import Spiking
 
 _EPS = 1e-3
@@ -37,7 +37,7 @@ _EPS = 1e-3
 
 @dataclass(frozen=True)
 class Offset(Kind):
-    """``extra`` steps first, replayed in each of ``rounds``; without any, the plain neuron. Calibrated as plain ones."""
+    """``extra`` steps first, replayed in each of ``rounds``; without any, plain neurons. Calibrated as plain ones."""
 
     extra: int = 4
     rounds: int = 1
@@ -83,22 +83,22 @@ class OffsetFire(Restarting):
 
     def run(self, x: Tensor) -> Tensor:
         self._require(len(x))
+        if self.t < self.extra and (self.t or len(x) < self.extra):
+            raise InputError(
+                f"neurons that look at {self.extra} steps before they fire were given {self.t + len(x)}: choose the "
+                "engine 'layerwise'"
+            )
         parts = []
-        if self.t < self.extra:
-            if self.t or len(x) < self.extra:
-                raise InputError(
-                    f"neurons that look at {self.extra} steps before they fire were given {self.t + len(x)}: choose "
-                    "the engine 'layerwise'"
-                )
-            self.v = self.beginning(x[: self.extra])
-            parts.append(over_time(self, x[: self.extra], self.v, self.bias[: self.extra])[0])
-            self.t, x = self.extra, x[self.extra :]
-        if len(x):
-            row = self.t - self.extra
-            spikes, self.v = over_time(self, x, self.membrane(x[0]), self.bias[row : row + len(x)])
+        first, then = split(x, self.extra - self.t)
+        if len(first):
+            self.v = self.beginning(first)
+            parts.append(over_time(self, first, self.v, self.bias[: self.extra])[0])
+        if len(then):
+            row = max(0, self.t - self.extra)
+            spikes, self.v = over_time(self, then, self.membrane(then[0]), self.bias[row : row + len(then)])
             parts.append(spikes)
-            self.t += len(x)
-        return torch.cat(parts)
+        self.t += len(x)
+        return joined(parts, x)
 
     def beginning(self, x: Tensor) -> Tensor:
         """Where each neuron begins, ``[N, ...]``, for the currents ``[E, N, ...]`` of the extra steps."""

@@ -76,7 +76,7 @@ class ParallelFire(Spiking):
 
     def run(self, x: Tensor) -> Tensor:
         if self.t:
-            raise InputError("neurons that see all steps at once were given them in parts: choose the engine 'layerwise'")
+            raise InputError("neurons that see all steps at once got them in parts: choose the engine 'layerwise'")
         self._require(len(x))
         self.t = len(x)
         counts, size = self.counts(x.sum(0), len(x)), self.spread(self.size)

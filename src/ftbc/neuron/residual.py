@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from ftbc.errors import RecipeError
 from ftbc.graph.spec import register
 from ftbc.neuron.integrate_fire import IntegrateFire, over_time
 from ftbc.neuron.kind import Kind
-from ftbc.neuron.restart import Restarting, require_extra, split
+from ftbc.neuron.restart import Restarting, joined, require_extra, split
 from ftbc.neuron.spiking import Spiking
 
 
@@ -57,6 +56,7 @@ class Residual(Kind):
 class ResidualFire(Restarting):
     """The neurons of one layer; which of them are awake is part of the state.
 
+    >>> import torch
     >>> neuron = ResidualFire(steps=4, rank=1, extra=2, margin=1e-3).set(torch.ones(1), torch.zeros(1))
     >>> neuron.run(torch.tensor([1.0, -1.0, 1.0, 1.0]).view(4, 1, 1)).flatten().tolist()
     [1.0, 0.0, 0.0, 0.0]
@@ -82,7 +82,7 @@ class ResidualFire(Restarting):
         if len(then):
             assert self.awake is not None
             parts.append(self._plain(then, self.t - self.extra) * self.awake)
-        return torch.cat(parts)
+        return joined(parts, x)
 
     def _plain(self, x: Tensor, row: int) -> Tensor:
         spikes, self.v = over_time(self, x, self.membrane(x[0]), self.bias[row : row + len(x)])

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ftbc.errors import RecipeError
 from ftbc.graph.spec import register
 from ftbc.neuron.max_pool import SpikingMaxPool
-from ftbc.neuron.spiking import Spiking
+from ftbc.neuron.spiking import Spiking, room_for
 
 
 class Restarting(Spiking):
@@ -65,6 +65,17 @@ def split(x: Tensor, before: int) -> tuple[Tensor, Tensor]:
     """The steps before the new beginning, and those after it."""
     before = max(0, min(before, len(x)))
     return x[:before], x[before:]
+
+
+def joined(parts: list[Tensor], like: Tensor) -> Tensor:
+    """Outputs before and after the new beginning in one tensor, in the memory order of the currents."""
+    if len(parts) == 1:
+        return parts[0]
+    whole, start = room_for(like), 0
+    for part in parts:
+        whole[start : start + len(part)] = part
+        start += len(part)
+    return whole
 
 
 def require_extra(name: str, extra: int) -> None:

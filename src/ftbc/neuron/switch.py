@@ -9,8 +9,8 @@ long the current lasted. An input that comes early in one piece, as a switched o
 This rule is derived, not copied: the paper was at hand only in its abstract (two spikes for each pixel, whose interval
 is proportional to its value; at most two additions for each synapse) and second-hand (soft reset, signed spikes,
 thresholds as those of RMP). It gives the spike trains, and so the accuracy, of a plain neuron at another cost; that
-published figures of TSC and RMP are nearly equal (58.4 and 57.7 for ResNet-20 on CIFAR-100 at T = 128) speaks for it. The
-image, which does not change, is sent once.
+published figures of TSC and RMP are nearly equal (58.4 and 57.7 for ResNet-20 on CIFAR-100 at T = 128) speaks for it.
+The image, which does not change, is sent once.
 Reference: Han and Roy, ECCV 2020 (TSC).
 """
 

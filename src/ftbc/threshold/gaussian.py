@@ -9,8 +9,8 @@ first order, and the error is least where its slope for given edges is zero:
     theta E[c^2] = E[c z] ,   E[c z] = 1/n sum_i ( mu P(z > e_i) + sigma / sqrt(2 pi) exp(-u_i^2) )
                               E[c^2] = 1/n^2 sum_i (2i - 1) P(z > e_i) ,   u_i = (e_i - mu) / (sqrt(2) sigma)
 
-The paper iterates theta <- E[c z] / E[c^2], which hardly moves once steps are fine and little is clipped. Here the slope
-is bisected, around the best of a few values of the error, theta^2 E[c^2] - 2 theta E[c z] up to a constant.
+The paper iterates theta <- E[c z] / E[c^2], which hardly moves once steps are fine and little is clipped. Here the
+slope is bisected, around the best of a few values of the error, theta^2 E[c^2] - 2 theta E[c z] up to a constant.
 Reference: Huang et al., ICML 2025 (DCGS), threshold iteration.
 """
 
@@ -117,7 +117,8 @@ def least_error(mean: Tensor, deviation: Tensor, n: int) -> Tensor:
 def _in_deviations(place: Tensor, n: int) -> Tensor:
     """Theta in standard deviations, for means in standard deviations."""
     last = place.clamp(min=0) + _BEYOND
-    grid = _SMALLEST * (last / _SMALLEST) ** torch.linspace(0, 1, _GRID, dtype=place.dtype, device=place.device)[:, None]
+    shares = torch.linspace(0, 1, _GRID, dtype=place.dtype, device=place.device)
+    grid = _SMALLEST * (last / _SMALLEST) ** shares[:, None]
     errors = []
     for theta in grid:
         cz, cc = _expectations(theta, place, n)

@@ -35,7 +35,7 @@ def rounded(graph: Graph, x: Tensor, steps: int) -> Graph:
     """
     for node in graph.of_type(Spiking):
         if not isinstance(node.module, IntegrateFire):
-            raise InputError(f"{node.place} has no form in whole numbers: only integrate-and-fire neurons can be rounded")
+            raise InputError(f"{node.place} has no form in whole numbers: only plain neurons can be rounded")
     graph = graph.copy()
     sum_instead_of_average(graph)
     scale_thresholds_to_one(graph)
