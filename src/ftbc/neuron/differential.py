@@ -89,9 +89,9 @@ class DifferentialFire(Spiking):
 
 def nearest_level(u: Tensor, total: Tensor, theta: Tensor, levels: int) -> Tensor:
     """The change d for what is to be told, u; total: what may at most be taken back."""
-    size, distance = torch.zeros_like(u), u.abs()
+    largest = torch.minimum(u.abs() / 0.75, torch.where(u > 0, torch.inf, total / _SLACK))
+    size = torch.zeros_like(u)
     for k in reversed(range(levels)):
         level = theta / 2**k
-        told = (distance >= 0.75 * level) & ((u > 0) | (total >= _SLACK * level))
-        size = torch.where(told, level, size)
+        size = torch.where(largest >= level, level, size)
     return size.copysign_(u)
