@@ -22,7 +22,7 @@ from tests.conftest import Refused
 from tests.networks import INPUT_SHAPE, NETWORKS
 
 CARDS = Path(__file__).parents[1] / "docs" / "methods.md"
-ACTIVATIONS = {"rnl": RateNorm(1.0), "rts": ThresholdReLU(0.8), "opi": ThresholdReLU(0.8, trainable=True),
+ACTIVATIONS = {"rnl": RateNorm(0.5), "rts": ThresholdReLU(0.8), "opi": ThresholdReLU(0.8, trainable=True),
                "slip-relu": SlipReLU(4, 0.4, 0.8), "ftbc-rts": ThresholdReLU(0.8)}  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def test_every_method_runs(method: str, name: str) -> None:
         assert snn.extra_steps == recipe.facts.extra_steps
     if recipe.facts.steppable:
         torch.testing.assert_close(snn(images, engine="stepwise"), outputs, rtol=0, atol=1e-12)
-    assert len({round(float(value), 9) for value in outputs[-1].flatten()}) > 5, "nothing came through"
+    assert bool((outputs[-1] != outputs[-1, :1]).any()), "nothing came through"
 
 
 @pytest.mark.parametrize("method", [name for name, recipe in ftbc.recipes().items() if recipe.facts.spikes == "binary"])
@@ -138,7 +138,9 @@ def test_many_steps_come_near_the_ann(method: str) -> None:
         pytest.skip("clips what is seldom exceeded, however many steps there are")
     with torch.no_grad():
         wanted = network(images)
-    gaps = [float((ftbc.convert(network, images, t, recipe)(images)[-1] - wanted).norm() / wanted.norm()) for t in (2, 128)]
+    gaps = [
+        float((ftbc.convert(network, images, t, recipe)(images)[-1] - wanted).norm() / wanted.norm()) for t in (2, 128)
+    ]
     assert gaps[1] < 0.6 * gaps[0] and gaps[1] < 0.15
 
 

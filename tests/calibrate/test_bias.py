@@ -10,8 +10,9 @@ import ftbc
 from ftbc.activation import QCFS
 from ftbc.calibrate import FTBC, BiasCorrection, Calibration
 from ftbc.errors import RecipeError
+from ftbc.initial import Zero
 from ftbc.threshold import Maximum
-from tests.calibrate.support import STEPS, by_rerunning, channel_mean, make_calibration, make_images, neurons
+from tests.calibrate.support import STEPS, by_rerunning, channel_mean, make_calibration, make_images, neurons, record
 from tests.conftest import Refused
 from tests.networks import NETWORKS, residual
 
@@ -42,7 +43,7 @@ def test_one_pass_equals_rerunning_the_network_for_each_layer(name: str) -> None
 @torch.no_grad()
 def test_it_brings_the_mean_spikes_nearer_to_the_mean_activations() -> None:
     images = make_images(48)
-    calibration = make_calibration(residual(), images)
+    calibration = make_calibration(residual(), images, recipe=ftbc.Recipe(initial=Zero()))
 
     def gap() -> float:
         visits = by_rerunning(calibration, images)
@@ -72,8 +73,6 @@ def test_it_is_a_bias_of_the_layer_before() -> None:
 
 
 def _spikes(calibration: Calibration, x: Tensor, site: str) -> Tensor:
-    from tests.calibrate.support import record
-
     return record(calibration.snn, x, STEPS, site)[1] != 0
 
 

@@ -18,7 +18,9 @@ from tests.conftest import Refused
 from tests.networks import NETWORKS
 
 
-@pytest.mark.parametrize(("steps", "start", "least"), [(1, 0, 1), (8, 0, 4), (8, 3, 4), (8, 30, 4), (8, 5, 1), (8, 2, 9)])
+@pytest.mark.parametrize(
+    ("steps", "start", "least"), [(1, 0, 1), (8, 0, 4), (8, 3, 4), (8, 30, 4), (8, 5, 1), (8, 2, 9)]
+)
 def test_the_read_out_is_the_mean_from_the_start_on(steps: int, start: int, least: int) -> None:
     weights = delayed(steps, start, least)
     for t in range(1, steps + 1):
@@ -72,7 +74,9 @@ def test_networks_read_it(name: str, tmp_path: Path) -> None:
 
 def test_only_one_piece_weighs_the_steps(refused: Refused) -> None:
     recipe = ftbc.Recipe(calibrate=[DelayedReadout(), DelayedReadout()])
-    refused(RecipeError, ("DelayedReadout", "one of them"), ftbc.convert, NETWORKS["plain"](), make_images(4), 2, recipe)
+    refused(
+        RecipeError, ("DelayedReadout", "one of them"), ftbc.convert, NETWORKS["plain"](), make_images(4), 2, recipe
+    )
 
 
 @pytest.mark.parametrize("wrong", [{"least": 0}, {"batch": 0}])

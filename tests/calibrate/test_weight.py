@@ -12,16 +12,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import ftbc
-from ftbc.calibrate import Calibration, WeightCorrection
+from ftbc.calibrate import WeightCorrection
 from ftbc.calibrate.in_order import Site, activations, in_order
-from ftbc.calibrate.weight import _Layer, own_synapses
+from ftbc.calibrate.weight import Layer, own_synapses
 from ftbc.errors import RecipeError
 from ftbc.graph.ops import Synapses
+from ftbc.initial import Zero
 from tests.calibrate.support import STEPS, make_calibration, make_images
 from tests.conftest import Refused
 from tests.networks import NETWORKS, residual
 
 QUICK = WeightCorrection(iterations=30, batch=8, learning_rate=1e-3, images=24)
+EMPTY = ftbc.Recipe(initial=Zero())  # neurons that round down leave much to make up for
 
 
 def _own(network: nn.Module, recipe: str | ftbc.Recipe = "mean-square") -> dict[str, list[str]]:
@@ -82,7 +84,7 @@ def test_the_error_is_the_formula(name: str) -> None:
     calibration = make_calibration(NETWORKS[name](), images, recipe="snnc-lp")
     for site, a in zip(in_order(calibration.snn, images, STEPS), activations(calibration.ann, images), strict=True):
         z = torch.cat(list(site.currents()), 1).mean(0)
-        assert _Layer(site, a).total_error({}) == pytest.approx(_error_naively(site, a, z), rel=1e-9)
+        assert Layer(site, a).total_error({}) == pytest.approx(_error_naively(site, a, z), rel=1e-9)
 
 
 @torch.no_grad()
@@ -92,7 +94,7 @@ def test_the_count_is_what_a_neuron_sends_of_an_even_current() -> None:
     calibration = make_calibration(residual(), images, recipe="snnc-lp")
     site = next(in_order(calibration.snn, images, STEPS))
     sent = torch.cat(list(site.spikes()), 1).mean(0)
-    assert _Layer(site, sent).total_error({}) == pytest.approx(0, abs=1e-20)
+    assert Layer(site, sent).total_error({}) == pytest.approx(0, abs=1e-20)
 
 
 def test_floor_passes_gradients_and_bounds_do_not() -> None:
@@ -103,7 +105,7 @@ def test_floor_passes_gradients_and_bounds_do_not() -> None:
         calibration = make_calibration(network, x)
         site = next(in_order(calibration.snn, x, STEPS))
         site.neuron.threshold, site.neuron.initial = torch.ones(3).double(), torch.zeros(3).double()
-        layer = _Layer(site, torch.zeros(1, 3, dtype=torch.float64))
+        layer = Layer(site, torch.zeros(1, 3, dtype=torch.float64))
     weight = network[0].weight.detach().clone().requires_grad_()
     (gradient,) = torch.autograd.grad(layer.error(torch.arange(1), {"0": weight}), weight)
     # 2 (sent - 0) * dz/dw inside, nothing below 0 and above theta; 0.45 in 4 steps is 1 of 4 spikes
@@ -114,20 +116,20 @@ def test_floor_passes_gradients_and_bounds_do_not() -> None:
 @torch.no_grad()
 def test_it_lowers_its_own_error_at_each_layer(name: str) -> None:
     images = make_images(24)
-    calibration = make_calibration(NETWORKS[name](), images)
+    calibration = make_calibration(NETWORKS[name](), images, recipe=EMPTY)
     for site, a in zip(in_order(calibration.snn, images, STEPS), activations(calibration.ann, images), strict=True):
         own = own_synapses(calibration.snn, site.segment)
         before = {node.name: node.module.weight.detach().clone() for node in own}
         after = QUICK.fit(site, own, a, calibration.generator)
-        layer = _Layer(site, a)
-        assert layer.total_error(after) < 0.98 * layer.total_error(before)
+        layer = Layer(site, a)
+        assert layer.total_error(after) < 0.9 * layer.total_error(before)
         assert all(torch.equal(node.module.weight, before[node.name]) for node in own), "put only afterwards"
 
 
 def test_the_whole_calibration_changes_these_weights_alone() -> None:
     images = make_images(24)
     network = residual()
-    base, trained = make_calibration(network, images), make_calibration(network, images)
+    base, trained = (make_calibration(network, images, recipe=EMPTY) for _ in range(2))
     told = []
     trained.progress = lambda *what: told.append(what)
     with torch.no_grad():  # as `convert` calls it
@@ -147,7 +149,7 @@ def test_tied_weights_part() -> None:
     layer = nn.Linear(6, 6)
     network = nn.Sequential(layer, nn.ReLU(), layer, nn.ReLU(), nn.Linear(6, 2)).double()
     x = torch.rand(24, 6, dtype=torch.float64)
-    snn = ftbc.convert(network, x, STEPS, ftbc.Recipe(calibrate=[QUICK])).graph
+    snn = ftbc.convert(network, x, STEPS, ftbc.Recipe(initial=Zero(), calibrate=[QUICK])).graph
     one, two = (node.module.weight for node in snn.of_type(nn.Linear)[:2])
     assert not torch.equal(one, two) and not torch.equal(one, layer.weight) and not torch.equal(two, layer.weight)
 
@@ -163,7 +165,7 @@ def test_weights_that_do_not_help_are_put_back() -> None:
 
 def test_the_seed_decides() -> None:
     images = make_images(24)
-    network, recipe = residual(), ftbc.Recipe(calibrate=[QUICK])
+    network, recipe = residual(), ftbc.Recipe(initial=Zero(), calibrate=[QUICK])
 
     def weight(seed: int) -> Tensor:
         return ftbc.convert(network, images, 2, recipe, seed=seed).graph["conv2"].module.weight

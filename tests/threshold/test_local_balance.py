@@ -61,17 +61,25 @@ def test_thresholds_do_not_depend_on_the_number_of_steps() -> None:
     assert [row.threshold for row in one.layers()] != [row.threshold for row in other.layers()]
 
 
-@pytest.mark.parametrize("grain", ["layer", "channel", "neuron"])
-def test_thresholds_grow_to_the_largest_activation_and_not_beyond(grain) -> None:
+@pytest.mark.parametrize("grain", ["layer", "channel"])
+def test_thresholds_grow_to_the_largest_activation(grain) -> None:
     images = _images(6)
-    ann = clean(NETWORKS["residual"](), images).graph
-    first = ann.of_type(type(ann["relu"].module))[0].name
-    largest = Maximum(grain).choose(ann, images, 1, torch.Generator(), silent)[first]
-    few, many = (_choose(LocalBalance(n, 6, grain), ann, images)[first] for n in (3, 3000))
+    network = NETWORKS["residual"]()
+    ann = clean(nn.Sequential(network.stem, nn.ReLU()), images).graph  # type: ignore[arg-type]
+    largest = Maximum(grain).choose(ann, images, 1, torch.Generator(), silent)["1"]
+    few, more, many = (_choose(LocalBalance(n, 6, grain), ann, images)["1"] for n in (2, 4, 1500))
     assert few.shape == largest.shape
-    alive = few < largest * (1 + 1e-9)
-    assert bool((few[alive] < largest[alive]).any()) and bool((many <= largest * (1 + 1e-9)).all())
-    torch.testing.assert_close(many, largest, rtol=0.02, atol=0)
+    assert bool((few < more).all()) and bool((many <= largest * (1 + 1e-9)).all())
+    torch.testing.assert_close(many, largest, rtol=0.1, atol=0)
+
+
+def test_the_first_step_may_go_beyond_where_all_are_alike() -> None:
+    """A rate of 1 is that of the paper: twice the mean is above the largest if all are alike, and there it stays."""
+    network = nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1)).double()
+    network[0].weight.data.zero_()
+    network[0].bias.data.fill_(0.3)
+    x = torch.rand(8, 1, dtype=torch.float64)
+    assert float(_choose(LocalBalance(9, 4), clean(network, x).graph, x)["1"]) == pytest.approx(0.6)
 
 
 def test_layers_behind_read_clipped_activations() -> None:

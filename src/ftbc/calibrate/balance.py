@@ -8,7 +8,7 @@ The current of a single step is larger than the mean current, for spikes come al
 part of it. Spikes carry theta here and 1 in the papers; the thresholds agree all the same, because the currents behind
 a layer scale with the size of its spikes. The initial potential and b[t] keep their share of the threshold. One pass of
 the network over the images (`in_order.py`).
-Reference: Han, Srinivasan, Roy, CVPR 2020 (RMP-SNN), after Sengupta et al., Frontiers in Neuroscience 2019 (Spike-Norm).
+Reference: Han, Srinivasan, Roy, CVPR 2020 (RMP-SNN), after Sengupta et al., Frontiers in Neuroscience 2019.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class ThresholdBalance(Piece):
             neuron = site.neuron
             theta = neuron.threshold
             largest = torch.stack([_largest(current, theta) for current in site.currents()]).amax(0)
-            scale = torch.where(largest > 0, self.factor * largest / theta, 1.0)
-            neuron.threshold, neuron.initial = theta * scale, neuron.initial * scale
-            neuron.bias = neuron.bias * scale
+            neuron.threshold = torch.where(largest > 0, self.factor * largest, theta)
+            scale = neuron.threshold / theta
+            neuron.initial, neuron.bias = neuron.initial * scale, neuron.bias * scale
             calibration.progress("balancing thresholds", done, total)
 
 

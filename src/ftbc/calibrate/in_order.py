@@ -104,7 +104,7 @@ class Site:
         for part in self._parts:
             current = self.segment.over_time({name: part[name]() for name in self.segment.sources}, self.steps)
             size += current.untyped_storage().nbytes()
-            kept = kept + [current] if kept is not None and size <= _KEPT else None
+            kept = [*kept, current] if kept is not None and size <= _KEPT else None
             yield current
         self._currents = kept
 

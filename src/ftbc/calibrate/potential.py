@@ -36,9 +36,7 @@ class PotentialCorrection(Piece):
         """Correct the initial potentials of every spiking layer in place."""
         x = calibration.images[next(calibration.draw(self.batch))]
         total = len(calibration.neurons())
-        visits = zip(
-            in_order(calibration.snn, x, calibration.steps), activations(calibration.ann, x), strict=True
-        )
+        visits = zip(in_order(calibration.snn, x, calibration.steps), activations(calibration.ann, x), strict=True)
         for done, (site, a) in enumerate(visits, 1):
             neuron = site.neuron
             missing = calibration.steps * (a.mean(0) - mean_spikes(site)[0])

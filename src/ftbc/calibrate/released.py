@@ -47,9 +47,7 @@ class ReleasedFTBC(Piece):
             widen_bias(node, "channel")
         for done, chosen in enumerate(calibration.draw(self.batch, self.batches), 1):
             x = calibration.images[chosen]
-            visits = zip(
-                in_order(calibration.snn, x, calibration.steps), activations(calibration.ann, x), strict=True
-            )
+            visits = zip(in_order(calibration.snn, x, calibration.steps), activations(calibration.ann, x), strict=True)
             for site, a in visits:
                 site.neuron.bias -= self.alpha * replay(site, a)
             calibration.progress("calibrating", done, self.batches)

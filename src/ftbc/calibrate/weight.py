@@ -43,6 +43,7 @@ class WeightCorrection(Piece):
     batch: int = 32
     learning_rate: float = 1e-4
     images: int = 1024
+    charge: bool = True
     gradients: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -65,7 +66,7 @@ class WeightCorrection(Piece):
 
     def fit(self, site: Site, own: Iterable[Node], a: Tensor, generator: torch.Generator) -> Tensors:
         """The weights of these nodes that bring the site's spikes nearest to its activations."""
-        layer = _Layer(site, a)
+        layer = Layer(site, a, self.charge)
         before = {node.name: node.module.weight.detach() for node in own}
         with torch.enable_grad():
             weights = {name: weight.clone().requires_grad_() for name, weight in before.items()}
@@ -82,15 +83,16 @@ class WeightCorrection(Piece):
         return after if layer.total_error(after) < layer.total_error(before) else before
 
 
-class _Layer:
+class Layer:
     """The equation above for one site."""
 
-    def __init__(self, site: Site, a: Tensor) -> None:
+    def __init__(self, site: Site, a: Tensor, charge: bool = True) -> None:
         neuron = site.neuron
         self.a, self.segment, self.steps = a, site.segment, site.steps
         self.inputs = site.mean_inputs()
         self.theta = neuron.spread(neuron.threshold)
-        self.charge = neuron.spread(neuron.initial) + neuron.spread(neuron.bias.sum(0))
+        held = neuron.spread(neuron.initial) + neuron.spread(neuron.bias.sum(0))
+        self.charge = held if charge else torch.zeros_like(held)
 
     def error(self, rows: Tensor, weights: Tensors) -> Tensor:
         """Sum over channels, mean over all else, of the square error on some images."""

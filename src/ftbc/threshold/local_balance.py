@@ -6,7 +6,8 @@ From theta = 0, batch after batch, channel by channel:
 
 with the mean over batch and positions. It is gradient descent on mean (a - min(a, theta))^2 with a rate of 1, whose
 gradient needs no backward pass. Theta grows to the largest activation, ever slower: what is seldom exceeded stays
-clipped, and ``iterations`` decides how seldom.
+clipped, and ``iterations`` decides how seldom. (The first step, to twice the mean, may go beyond, where all activations
+of a channel are much alike.)
 Reference: Bu, Li, Yu, CVPR 2025 (Inference-scale ANN-SNN conversion), Algorithm 1 and the released code.
 """
 
