@@ -15,7 +15,7 @@ from ftbc.graph.spec import describe
 
 def canonical_json(value: Any) -> bytes:
     """Plain data as JSON with one spelling: equal data, equal bytes."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
 def of_settings(value: Any) -> str:

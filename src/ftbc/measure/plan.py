@@ -110,7 +110,10 @@ def _methods(recipes: Any) -> tuple[Recipe, ...]:
 
 
 def _whole_numbers(values: Any, name: str, least: int) -> list[int]:
-    listed = [values] if isinstance(values, int) else list(values)
+    try:
+        listed = [values] if isinstance(values, int) else list(values)
+    except TypeError:
+        listed = [values]
     for value in listed:
         if type(value) is not int or value < least:
             raise InputError(f"{name}={value!r:.40}: give whole numbers, at least {least}")

@@ -71,7 +71,7 @@ class ResultsFolder:
         except (ValueError, KeyError, TypeError, RecursionError):
             sound = False
         if not sound or not isinstance(content.get("result"), dict) or not isinstance(content.get("made"), dict):
-            return self.refuse(key, "its checksum is wrong")
+            return self.refuse(key, "its content does not fit its checksum or its name")
         self.used.add(path)
         return {"result": content["result"], "made": content["made"]}
 

@@ -56,10 +56,12 @@ def compared_curves(path: str | Path, table: Comparison) -> None:
         steps, means = [row.steps for row in rows], [row.accuracy or 0.0 for row in rows]
         # Ten colours, then the same ten with other lines and signs.
         style = {"color": f"C{index % 10}", "linestyle": _LINES[index // 10 % 3], "marker": _SIGNS[index // 10 % 3]}
-        axes.plot(steps, means, markersize=4, linewidth=1.8, label=name, **style)
-        low, high = zip(*((m - (r.spread or 0), m + (r.spread or 0)) for m, r in zip(means, rows, strict=True)), strict=True)
+        axes.plot(steps, means, markersize=4, linewidth=1.8, label=_literal(name), **style)
+        low = [mean - (row.spread or 0.0) for mean, row in zip(means, rows, strict=True)]
+        high = [mean + (row.spread or 0.0) for mean, row in zip(means, rows, strict=True)]
         axes.fill_between(steps, low, high, color=style["color"], alpha=0.15, linewidth=0)
-    axes.set_title(f"{table.model} on {table.data}, protocol {table.protocol}", loc="left", fontsize=10)
+    title = f"{table.model} on {table.data}, protocol {table.protocol}"
+    axes.set_title(_literal(title), loc="left", fontsize=10)
     _over_steps(axes, table.steps)
     if len(table.names) <= _FEW_CURVES:
         axes.legend(frameon=False, loc="lower right", fontsize=8)
@@ -73,6 +75,11 @@ def require_plot(path: str | Path) -> None:
     if Path(path).suffix not in FORMATS:
         raise FileError(f"cannot draw '{path}': name a file that ends in {', '.join(FORMATS)}")
     _figure()
+
+
+def _literal(text: str) -> str:
+    """Text that is not taken for a formula."""
+    return text.replace("$", r"\$")
 
 
 def _over_steps(axes: Any, steps: Sequence[int]) -> None:
