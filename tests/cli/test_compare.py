@@ -56,9 +56,7 @@ def test_table_and_files(ftbc_command: Command, folder: Path) -> None:
     assert content["made"]["command"].startswith("ftbc ") and content["made"]["machine"]["cpu"]
 
 
-def test_a_second_run_and_other_protocols(
-    ftbc_command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_run_and_other_protocols(ftbc_command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = ftbc_command("compare", GOOD, *QUICK, "--results", "kept")
     assert "8 measured now" in first.out
 
@@ -182,9 +180,7 @@ def test_a_full_disk(fails: Fails, folder: Path, monkeypatch: pytest.MonkeyPatch
     assert not (folder / "t.csv").exists()
 
 
-def test_interrupted(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     made: list[int] = []
     real = work.convert
 

@@ -47,21 +47,22 @@ def test_nothing_is_kept_without_a_folder() -> None:
 def test_claims_hold_between_processes_and_end_with_them(tmp_path: Path, run_python: RunPython) -> None:
     code = f"""if True:
         from ftbc.measure.results_folder import ResultsFolder
-        folder = ResultsFolder({str(tmp_path)!r})
+        folder = ResultsFolder({str(tmp_path / "kept")!r})
         for seed in (0, 1):
             with folder.claim({{"what": "t1-seed0", "seed": seed}}) as ours:
                 print(ours)
         folder.claim({{"what": "t1-seed0", "seed": 2}}).__enter__()
         import os; os._exit(0)
     """
-    folder = ResultsFolder(tmp_path)
+    folder = ResultsFolder(tmp_path / "kept")
+    folder.prepare()
     with folder.claim(KEY) as ours:
         assert ours
         assert run_python(code).stdout == "False\nTrue\n"
     with folder.claim({**KEY, "seed": 2}) as ours:
         assert ours, "its holder is gone"
     folder.close()
-    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == [".lock"]
 
 
 def test_file_systems_and_systems_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +155,10 @@ def test_plans_of_both_protocols() -> None:
     one = recipe("maximum")
     per_t = Plan((one,), (1, 8, 32), (0,), "per-t", 8)
     assert per_t.conversions() == [
-        Conversion(one, 1, 0, (Run(1),)), Conversion(one, 8, 0, (Run(8),)), Conversion(one, 32, 0, (Run(32, few=True),)),
-    ]  # fmt: skip
+        Conversion(one, 1, 0, (Run(1),)),
+        Conversion(one, 8, 0, (Run(8),)),
+        Conversion(one, 32, 0, (Run(32, few=True),)),
+    ]
     anytime = Plan((one,), (1, 8, 32), (0, 1), "anytime", 8)
     runs = (Run(8), Run(32, few=True))
     assert anytime.conversions() == [Conversion(one, 32, 0, runs), Conversion(one, 32, 1, runs)]
@@ -168,7 +171,7 @@ def test_plans_of_both_protocols() -> None:
 
 
 @pytest.fixture
-def git(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str | Exception]]:| Exception]:
+def git(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str | Exception]]:
     """What git says, by its first argument."""
     said: dict[str, str | Exception] = {"rev-parse": "src/ftbc/\n0123456789abcdef\n", "status": ""}
 

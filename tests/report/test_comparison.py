@@ -84,7 +84,8 @@ def test_test_images_are_shown_where_they_differ() -> None:
     few = table(row("a", 1, 10.0), replace(row("a", 2, 30.0), test_images=2000), ann={1: 91.5, 2: None}, seeds=(0,))
     assert ["test", "images", "100", "2,000"] in [line.split() for line in str(few).splitlines()]
     assert ["ANN", "91.50", "-"] in [line.split() for line in str(few).splitlines()]
-    assert "2,000 or 100 test images" in str(few) and "+-" not in str(few) and "test images & 100 & 2,000" in few.to_latex()
+    assert "2,000 or 100 test images" in str(few) and "+-" not in str(few)
+    assert "test images & 100 & 2,000" in few.to_latex()
 
 
 def test_best_is_what_the_reader_sees() -> None:
@@ -130,7 +131,14 @@ def test_json(tmp_path: Path) -> None:
 
 # ---- LaTeX -----------------------------------------------------------------------------------------------
 
-NASTY = "a_b & 50% #1 {x} $y$ ~z^2 \\n <\"|\">\x07"
+NASTY = 'a_b & 50% #1 {x} $y$ ~z^2 \\n <"|">\x07'
+
+
+KNOWN = {
+    "begin", "end", "centering", "caption", "toprule", "midrule", "bottomrule", "textbf", "underline", "scriptsize",
+    "footnotesize", "par", "pm", "textbackslash", "textasciitilde", "textasciicircum", "textless", "textgreater",
+    "textbar", "textquotedbl",
+}  # fmt: skip
 
 
 def check_latex(text: str) -> list[list[str]]:
@@ -145,10 +153,7 @@ def check_latex(text: str) -> list[list[str]]:
     assert depth == 0 and stripped.count("$") % 2 == 0
     assert not re.search(r"[%#_^~\"<>|]", stripped)
     assert all(letter.isprintable() or letter == "\n" for letter in body)
-    known = {"begin", "end", "centering", "caption", "toprule", "midrule", "bottomrule", "textbf", "underline",
-             "scriptsize", "footnotesize", "par", "pm", "textbackslash", "textasciitilde", "textasciicircum", "textless",
-             "textgreater", "textbar", "textquotedbl"}  # fmt: skip
-    assert set(re.findall(r"\\([a-zA-Z]+)", stripped)) <= known
+    assert set(re.findall(r"\\([a-zA-Z]+)", stripped)) <= KNOWN
     opened: list[str] = []
     for kind, name in re.findall(r"\\(begin|end)\{(\w+)\}", body):
         if kind == "begin":
@@ -173,7 +178,11 @@ def test_latex() -> None:
 
 def test_latex_of_nasty_names() -> None:
     named = table(
-        row(NASTY, 1, 10.0), row("b", 1, reason=NASTY), model=NASTY, data=NASTY, made={"command": f"x\n{NASTY}", "codes": []}
+        row(NASTY, 1, 10.0),
+        row("b", 1, reason=NASTY),
+        model=NASTY,
+        data=NASTY,
+        made={"command": f"x\n{NASTY}", "codes": []},
     )
     rows = check_latex(named.to_latex())
     assert rows[2][0] == escaped(NASTY).strip() and len(rows) == 4

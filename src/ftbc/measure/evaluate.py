@@ -30,9 +30,9 @@ counting takes time."""
 class Evaluation:
     """What a spiking network does on labelled data; lists have one entry for each time step t = 1 .. T.
 
-    accuracy, reference_accuracy: percent; firing_rate: spikes per neuron and step, by layer; neurons: their
-    number; spikes, synops: spikes of all neurons up to t, and additions caused by them, per image, extra steps included;
-    these are counted on the first images; energy, reference_energy: microjoules per image up to t, and of the ANN (45 nm:
+    accuracy, reference_accuracy: percent; firing_rate: spikes per neuron and step, by layer; neurons: their number;
+    spikes, synops: spikes of all neurons up to t and additions caused by them, per image, extra steps included; these
+    are counted on the first images; energy, reference_energy: microjoules per image up to t, and of the ANN (45 nm:
     4.6 pJ a MAC, 0.9 pJ an addition; the layers that read the image count as MACs at each step); early_exit: what it
     does to stop images early, if that was asked for. All other entries are of images that take all steps.
     """

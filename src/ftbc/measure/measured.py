@@ -54,9 +54,12 @@ class Measured:
         over_time = [data[name] for name in _OVER_TIME]
         if not all(isinstance(row, list) and len(row) == steps for row in over_time):
             raise FileError(f"it has not the figures of {steps} steps")
-        rates = data["firing_rate"]
-        numbers = [value for row in over_time for value in row] + (list(rates.values()) if type(rates) is dict else [""])
-        numbers += [data[f.name] for f in fields(cls) if f.name not in (*_OVER_TIME, "firing_rate")]
-        if not all(type(value) in (int, float) and math.isfinite(value) for value in numbers) or data["neurons"] < 1:
-            raise FileError("it has entries that are no numbers")
+        if not isinstance(data["firing_rate"], dict):
+            raise FileError("it has no firing rates by layer")
+        single = [data[field.name] for field in fields(cls) if field.name not in (*_OVER_TIME, "firing_rate")]
+        for value in (*single, *data["firing_rate"].values(), *(value for row in over_time for value in row)):
+            if type(value) not in (int, float) or not math.isfinite(value):
+                raise FileError(f"{value!r:.40} is no number")
+        if data["neurons"] < 1:
+            raise FileError("it has no neurons")
         return cls(**data)

@@ -75,7 +75,7 @@ class Plan:
 
 def plan_of(
     recipes: Sequence[str | Recipe] | str | Recipe,
-    steps: Sequence[int],
+    steps: int | Sequence[int],
     seeds: int | Sequence[int],
     protocol: str,
     limit: int | None,

@@ -7,8 +7,8 @@ Each measurement is a file of its own, a JSON text:
     made       by which command, code, machine, and when
     checksum   of all of the above
 
-A file appears whole or not at all. Two runs in one folder share the work: each claims what it measures, and a claim ends
-with its process, however that ends.
+A file appears whole or not at all. Two runs in one folder share the work: each claims what it measures, and a claim
+ends with its process, however that ends.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ResultsFolder:
         try:
             content = json.loads(path.read_bytes())
             checksum = content.pop("checksum")
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise FileError(f"'{path}' cannot be read ({error.strerror}): check its permissions") from error

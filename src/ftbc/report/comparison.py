@@ -121,7 +121,8 @@ def costs(table: Comparison) -> str:
         ),
         ["ANN", "", "", "", "", f"{known[0].ann_energy:.4g} uJ", "", "", ""],
     ]  # fmt: skip
-    return _in_blocks(lines, None) + "\nrate: spikes per neuron and step; energy: 45 nm, 4.6 pJ a MAC, 0.9 pJ an addition"
+    explained = "rate: spikes per neuron and step; energy: 45 nm, 4.6 pJ a MAC, 0.9 pJ an addition"
+    return f"{_in_blocks(lines, None)}\n{explained}"
 
 
 def _heading(table: Comparison) -> str:

@@ -71,7 +71,7 @@ def compared_curves(path: str | Path, table: Comparison) -> None:
 
 
 def require_plot(path: str | Path) -> None:
-    """Raise before the work what drawing would raise after it: a format that is not known, a package that is missing."""
+    """Raise before the work what drawing would raise after it: an unknown format, or a missing package."""
     if Path(path).suffix not in FORMATS:
         raise FileError(f"cannot draw '{path}': name a file that ends in {', '.join(FORMATS)}")
     _figure()
