@@ -7,6 +7,7 @@ import logging
 import statistics
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -173,6 +174,27 @@ def test_extra_steps_count_as_work_but_not_as_t(compare: Compare, monkeypatch: p
             assert table.rows[0].spikes == pytest.approx(plain.rows[1].spikes)
             assert table.rows[0].firing_rate == pytest.approx(plain.rows[1].firing_rate)
             assert table.rows[1].synops == pytest.approx(plain.rows[2].synops)
+
+
+def test_a_network_that_sees_all_steps_at_once_has_no_answer_before_the_last(
+    compare: Compare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(IntegrateFire, "together", 2, raising=False)
+    table = compare(METHODS[:1], (1, 2))
+    assert table.rows[1].accuracy is not None
+    again = compare(METHODS[:1], 2, protocol="anytime")
+    assert again.rows[0].accuracies == table.rows[1].accuracies
+    with pytest.raises(RecipeError, match="2 steps at once, so that it has no answer before the last"):
+        compare(METHODS[:1], (1, 2), protocol="anytime")
+
+
+def test_facts_of_recipes_are_told_if_they_have_them(compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = SimpleNamespace(spikes="ternary", gradients=True, trained=True)
+    monkeypatch.setattr(ftbc.Recipe, "facts", facts, raising=False)
+    table = compare("mean-square", 1)
+    assert table.rows[0].levels == "ternary" and table.rows[0].needs == "gradients, training"
+    assert "mean-square: ternary spikes" in str(table) and ',ternary,"gradients, training",' in table.to_csv()
+    monkeypatch.delattr(ftbc.Recipe, "facts")
 
 
 # ---- nothing twice ---------------------------------------------------------------------------------------

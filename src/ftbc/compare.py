@@ -107,5 +107,14 @@ def _row(plan: Plan, ledger: Ledger, recipe: Recipe, t: int) -> Row:
     found = {seed: ledger.found.get((recipe.name, steps, run, seed)) for seed in plan.seeds}
     known = {seed: figures for seed, figures in found.items() if figures is not None}
     reason = "" if len(known) == len(found) else ledger.reason(recipe.name, steps) or "not measured"
-    levels = getattr(getattr(recipe, "facts", None), "spikes", None)
-    return averaged(recipe.name, t, steps, known, ledger.anns.get(run.few), ledger.test_images(run.few), levels, reason)
+    levels, needs = _facts(recipe)
+    ann, images = ledger.anns.get(run.few), ledger.test_images(run.few)
+    return averaged(recipe.name, t, steps, known, ann, images, levels, needs, reason)
+
+
+def _facts(recipe: Recipe) -> tuple[str | None, str | None]:
+    facts = getattr(recipe, "facts", None)
+    if facts is None:
+        return None, None
+    needs = [word for word, needed in (("gradients", facts.gradients), ("training", facts.trained)) if needed]
+    return facts.spikes, ", ".join(needs)

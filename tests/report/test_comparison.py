@@ -70,7 +70,7 @@ def test_text() -> None:
     assert "* best at its T, as far as the table shows it" in lines and "best of those" not in str(PLAIN)
     assert str(PLAIN).isascii() and not any(line != line.rstrip() for line in lines)
     costs = [line.split() for line in lines if line.startswith("b ") and " uJ" in line]
-    assert costs[1] == ["b", "2", "0.1000", "10", "2e+05", "1", "uJ", "1.25", "s", "32", "0"]
+    assert costs[1] == ["b", "2", "0.1000", "10", "2e+05", "1", "uJ", "1.25", "s", "32", "0", "?", "?"]
 
 
 def test_a_narrow_terminal_gets_columns_below_each_other() -> None:
@@ -100,8 +100,11 @@ def test_best_is_what_the_reader_sees() -> None:
 
 
 def test_what_is_special_is_told() -> None:
-    rows = [row("a", 1, 50.0), row("b", 1, 60.0, levels="multi-level", extra_steps=2), row("c", 1, reason="no QCFS")]
+    special = row("b", 1, 60.0, levels="multi-level", needs="gradients", extra_steps=2)
+    rows = [row("a", 1, 50.0, levels="binary", needs=""), special, row("c", 1, reason="no QCFS")]
     text, latex = str(table(*rows)), table(*rows).to_latex()
+    costs = [line.split()[-3:] for line in text.splitlines() if " uJ" in line]
+    assert costs[:2] == [["0", "binary", "-"], ["2", "multi-level", "gradients"]]
     assert "o best of those with binary spikes and without extra steps" in text
     assert "b: multi-level spikes, 2 steps before the T that are named" in text and "c: no QCFS" in text
     assert r"\underline{50.00}" in latex and r"\textbf{60.00}" in latex and "Underlined: best of those" in latex

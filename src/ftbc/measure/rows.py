@@ -20,7 +20,8 @@ class Row:
     their standard deviation (that of a sample), None for one alone. ann_accuracy, ann_energy: of the network it came
     from, on the same test images. firing_rate: spikes per neuron and step; spikes, synops, energy: per image, the last
     in microjoules; all of these up to this step, extra steps included, and means over the calibrations.
-    calibrated_for: the T of the calibration. levels: what its spikes are, such as "binary", if the recipe says so.
+    calibrated_for: the T of the calibration. levels: what its spikes are, such as "binary"; needs: "gradients", or
+    "training", of the network for this method; both as far as the recipe says so.
     reason: why there are no figures, which are None then, or not of all seeds.
     """
 
@@ -42,6 +43,7 @@ class Row:
     extra_steps: int | None
     test_images: int
     levels: str | None = None
+    needs: str | None = None
     reason: str = ""
 
     @property
@@ -63,6 +65,7 @@ def averaged(
     ann_accuracy: float | None,
     test_images: int,
     levels: str | None = None,
+    needs: str | None = None,
     reason: str = "",
 ) -> Row:
     """The row of the calibrations of some seeds; without any it holds the reason."""
@@ -91,6 +94,7 @@ def averaged(
         extra_steps=max(cell.extra_steps for cell in cells) if cells else None,
         test_images=test_images,
         levels=levels,
+        needs=needs,
         reason=reason,
     )
 

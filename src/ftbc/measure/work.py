@@ -8,7 +8,7 @@ from torch import nn
 
 from ftbc.calibrate.base import Progress
 from ftbc.convert import convert
-from ftbc.errors import FileError, FtbcError, first_line
+from ftbc.errors import FileError, FtbcError, InputError, first_line
 from ftbc.measure.evaluate import evaluate, reference_accuracy
 from ftbc.measure.ledger import Ledger
 from ftbc.measure.measured import Measured
@@ -71,6 +71,8 @@ class Work:
                 self.model, images, conversion.steps, conversion.recipe, seed=conversion.seed, progress=self.progress
             )
             seconds = time.perf_counter() - begun
+            if self.plan.steps != (conversion.steps,) and self.plan.protocol == "anytime":
+                _require_answers(snn)
             self.done += self._effort(conversion)
             for run in ledger.missing(conversion):
                 part, report = first_steps(snn, run.steps), self._report(run.steps)
@@ -101,6 +103,15 @@ class Work:
     def _size(self, conversion: Conversion) -> int:
         runs = self.ledger.missing(conversion)
         return self._effort(conversion) + sum(run.steps * self.ledger.test_images(run.few) for run in runs)
+
+
+def _require_answers(snn: SpikingNetwork) -> None:
+    """Refuse to read a network before its last step if its layers look at all steps before they fire."""
+    together = max(getattr(node.module, "together", 1) for node in snn.graph)
+    if together > snn.extra_steps + 1:
+        raise InputError(
+            f"its layers see {together} steps at once, so that it has no answer before the last: choose protocol per-t"
+        )
 
 
 def first_steps(snn: SpikingNetwork, steps: int) -> SpikingNetwork:

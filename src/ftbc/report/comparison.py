@@ -110,18 +110,24 @@ def costs(table: Comparison) -> str:
     if not known:
         return ""
     lines = [
-        ["", "T", "rate", "spikes/image", "SynOps/image", "energy/image", "calibration", "images", "extra steps"],
+        [
+            "", "T", "rate", "spikes/image", "SynOps/image", "energy/image", "calibration", "images", "extra", "spikes",
+            "needs",
+        ],
         *(
             [
                 row.recipe, str(row.steps), f"{row.firing_rate:.4f}", f"{row.spikes:.4g}", f"{row.synops:.4g}",
                 f"{row.energy:.4g} uJ", f"{row.calibration_seconds:.3g} s", str(row.calibration_images),
-                str(row.extra_steps),
+                str(row.extra_steps), row.levels or "?", "?" if row.needs is None else row.needs or "-",
             ]
             for row in known
         ),
-        ["ANN", "", "", "", "", f"{known[0].ann_energy:.4g} uJ", "", "", ""],
+        ["ANN", "", "", "", "", f"{known[0].ann_energy:.4g} uJ", "", "", "", "", ""],
     ]  # fmt: skip
-    explained = "rate: spikes per neuron and step; energy: 45 nm, 4.6 pJ a MAC, 0.9 pJ an addition"
+    explained = (
+        "rate: spikes per neuron and step; energy: 45 nm, 4.6 pJ a MAC, 0.9 pJ an addition; images: of calibration; "
+        "extra: steps before the T"
+    )
     return f"{_in_blocks(lines, None)}\n{explained}"
 
 

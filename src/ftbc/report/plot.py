@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ftbc.train.log import Epoch
 
 FORMATS = (".png", ".svg", ".pdf")
-_FEW_CURVES = 6
 _LINES, _SIGNS = ("-", "--", ":"), ("o", "s", "^")
 
 
@@ -44,7 +43,7 @@ def accuracy_curves(
 def compared_curves(path: str | Path, table: Comparison) -> None:
     """Accuracy against T, one line a recipe with a band of one standard deviation, the ANN dashed; by suffix."""
     require_plot(path)
-    figure, axes = _figure(width=6.4 if len(table.names) <= _FEW_CURVES else 8.6)
+    figure, axes = _figure(width=7.2)
     anns = [(t, ann) for t, ann in table.ann.items() if ann is not None]
     if anns:
         # A level for each T: above a number of steps it may be that of fewer test images.
@@ -63,10 +62,7 @@ def compared_curves(path: str | Path, table: Comparison) -> None:
     title = f"{table.model} on {table.data}, protocol {table.protocol}"
     axes.set_title(_literal(title), loc="left", fontsize=10)
     _over_steps(axes, table.steps)
-    if len(table.names) <= _FEW_CURVES:
-        axes.legend(frameon=False, loc="lower right", fontsize=8)
-    else:
-        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8)
     _save(figure, Path(path))
 
 
