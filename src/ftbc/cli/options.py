@@ -63,8 +63,8 @@ def find_model(name: str, weights: Path | None, classes: int | None) -> nn.Modul
             raise ModelError(f"'{name}' is an architecture without weights: give --weights FILE")
         model = _blueprint(name, weights, classes).build()
     elif name in zoo.entries():
-        entry = zoo.entries()[name]
-        model = zoo.build(entry.architecture, classes=classes or entry.classes)
+        said = zoo.Blueprint.from_dict(zoo.entries()[name].network)
+        model = replace(said, classes=classes or said.classes).build()
     else:
         raise zoo.unknown(name)
     return (zoo.load_weights(model, weights) if weights is not None else model).eval()
