@@ -3,6 +3,8 @@
 from ftbc import activation, data, errors, zoo
 from ftbc.calibrate import FTBC
 from ftbc.check import check
+from ftbc.compare import compare
+from ftbc.comparison import Comparison
 from ftbc.convert import convert
 from ftbc.measure.evaluate import Evaluation, evaluate
 from ftbc.network import Prediction, SpikingNetwork
@@ -14,6 +16,7 @@ from ftbc.simulate import Confidence
 __version__ = "0.1.0"
 __all__ = [
     "FTBC",
+    "Comparison",
     "Confidence",
     "Evaluation",
     "Prediction",
@@ -21,6 +24,7 @@ __all__ = [
     "SpikingNetwork",
     "activation",
     "check",
+    "compare",
     "convert",
     "data",
     "errors",

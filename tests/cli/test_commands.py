@@ -19,7 +19,7 @@ from .conftest import Outcome
 
 Command = Callable[..., Outcome]
 QUICK = ("--data", "squares", "--images", "16", "--recipe", "mean-square")
-COMMANDS = ("demo", "check", "convert", "evaluate", "bench", "train", "methods", "data get", "data sample")
+COMMANDS = ("demo", "check", "convert", "evaluate", "compare", "bench", "train", "methods", "data get", "data sample")
 
 
 class Tiny(nn.Sequential):
