@@ -19,7 +19,7 @@ from ftbc.measure import origin, results_folder
 from ftbc.measure.fingerprint import of_images, of_network, of_settings
 from ftbc.measure.plan import Conversion, Plan, Run
 from ftbc.measure.results_folder import ResultsFolder
-from ftbc.recipe import recipe
+from ftbc.recipes import recipe
 from tests.conftest import Refused, RunPython
 
 KEY = {"what": "t1-seed0", "seed": 0}

@@ -2,15 +2,16 @@
 
 Layer by layer, the weights W of all that leads to a neuron site and to no other are trained on
 
-    minimise over W   mean ( q(W xbar + r) - a )^2 ,   q(z) = theta/T floor( clamp( (T z + v[0] + sum_t b[t]) / theta, 0, T ) )
+    minimise over W   mean ( q(W xbar + r) - a )^2
+    q(z) = theta/T floor( clamp( (T z + v[0] + sum_t b[t]) / theta, 0, T ) )
 
-xbar is the mean over time of the spikes that these weights read, r all else that reaches the site (biases, shortcuts), and
-a the ANN's activation. q is what a neuron sends in T steps of a current that arrives evenly; floor passes gradients as
-if it were not there. Adam with a cosine down to 0. All between two neuron sites is linear, so that W xbar + r is the
+xbar is the mean over time of the spikes that these weights read, r all else that reaches the site (biases, shortcuts),
+and a the ANN's activation. q is what a neuron sends in T steps of a current that arrives evenly; floor passes gradients
+as if it were not there. Adam with a cosine down to 0. All between two neuron sites is linear, so that W xbar + r is the
 operations of the network run once on mean spikes: sums, groups, pools and joins included. What is left as it is: the
-layer behind the last neurons, weights that several sites read, and those before a max-pool that stands before its neurons
-(`pool="before"`), because a maximum of means is no mean of maxima. Weights that do not lower the error over all images
-are put back.
+layer behind the last neurons, weights that several sites read, and those before a max-pool that stands before its
+neurons (`pool="before"`), because a maximum of means is no mean of maxima. Weights that do not lower the error over all
+images are put back.
 Reference: Li et al., ICML 2021 (SNN Calibration), section 4.3. In its code q is without v[0] and b, W is the one
 convolution before the neurons and not that of a shortcut, and 5,000 iterations take a rate of 1e-5 to 4e-5.
 """

@@ -19,9 +19,9 @@ def methods(
 ) -> None:
     """List every conversion method by name, with what it needs; with a name, show its settings.
 
-    spikes: of one size (binary), also negative (ternary), or of several sizes (multi-level); extra: steps that are taken
-    before the T that count; gradients: whether calibration needs them; trained: whether the network must have been
-    trained for the method; stepwise: whether it can go step by step, and so stop early.
+    spikes: of one size (binary), also negative (ternary), or of several sizes (multi-level); extra: steps that are
+    taken before the T that count; gradients: whether calibration needs them; trained: whether the network must have
+    been trained for the method; stepwise: whether it can go step by step, and so stop early.
 
     Example: `ftbc methods ftbc > my-recipe.toml`
     """

@@ -8,7 +8,7 @@ from typing import Any
 
 from ftbc.errors import InputError, RecipeError
 from ftbc.recipe import Recipe
-from ftbc.recipe import recipe as recipe_by_name
+from ftbc.recipes import recipe as recipe_by_name
 
 PROTOCOLS = {
     "per-t": "each T with a calibration of its own",

@@ -83,8 +83,8 @@ class Blueprint:
 def save_weights(model: nn.Module, path: Path, blueprint: Blueprint, *, float16: bool = False) -> None:
     """Write the weights of a network as safetensors; the file says which network they belong to.
 
-    float16: in half the bytes. Kernels and matrices lose digits by it; vectors, such as the statistics of BatchNorm, are
-    few and stay as they are.
+    float16: in half the bytes. Kernels and matrices lose digits by it; vectors, such as the statistics of BatchNorm,
+    are few and stay as they are.
     """
     state = {name: tensor.cpu().contiguous() for name, tensor in model.state_dict().items()}
     if float16:
