@@ -169,7 +169,7 @@ def test_extra_steps_count_as_work_but_not_as_t(compare: Compare, monkeypatch: p
     for protocol, full_up_to in (("per-t", 9), ("anytime", 9), ("anytime", 2)):
         table = compare("mean-square", (2, 4), seeds=[0], protocol=protocol, limit=15, full_up_to=full_up_to)
         assert [row.extra_steps for row in table.rows] == [2, 2] and not table.rows[0].plain
-        assert "2 steps before the T" in str(table)
+        assert "mean-square: 2 steps before the T" in str(table).splitlines()
         if protocol == "anytime":
             assert table.rows[0].spikes == pytest.approx(plain.rows[1].spikes)
             assert table.rows[0].firing_rate == pytest.approx(plain.rows[1].firing_rate)
@@ -189,11 +189,11 @@ def test_a_network_that_sees_all_steps_at_once_has_no_answer_before_the_last(
 
 
 def test_facts_of_recipes_are_told_if_they_have_them(compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = SimpleNamespace(spikes="ternary", gradients=True, trained=True)
+    facts = SimpleNamespace(spikes="ternary", gradients=True, trained=True, steppable=True)
     monkeypatch.setattr(ftbc.Recipe, "facts", facts, raising=False)
     table = compare("mean-square", 1)
     assert table.rows[0].levels == "ternary" and table.rows[0].needs == "gradients, training"
-    assert "mean-square: ternary spikes" in str(table) and ',ternary,"gradients, training",' in table.to_csv()
+    assert "mean-square: ternary spikes" in str(table) and ',ternary,"gradients, training",True,' in table.to_csv()
     monkeypatch.delattr(ftbc.Recipe, "facts")
 
 
@@ -334,7 +334,9 @@ def test_a_run_that_is_interrupted_keeps_what_it_has(
     assert part.kept == 7 and part.measured == 0
     assert [row.seeds for row in part.rows] == [(3, 5), (3, 5), (), (3, 5), (3,), ()]
     assert part.row("quick", 2).reason == part.row("quick", 4).reason == "not measured"
-    assert "quick at T = 2: not measured (1 of 2 draws)" in str(part) and "quick at T = 4: not measured" in str(part)
+    lines = str(part).splitlines()
+    assert "quick: at T = 2: not measured (1 of 2 draws)" in lines
+    assert "mean-square, quick: at T = 4: not measured" in lines
     monkeypatch.setattr(work, "convert", counted)
     conversions.clear()
     ended = compare(results=tmp_path / "broken")

@@ -107,14 +107,13 @@ def _row(plan: Plan, ledger: Ledger, recipe: Recipe, t: int) -> Row:
     found = {seed: ledger.found.get((recipe.name, steps, run, seed)) for seed in plan.seeds}
     known = {seed: figures for seed, figures in found.items() if figures is not None}
     reason = "" if len(known) == len(found) else ledger.reason(recipe.name, steps) or "not measured"
-    levels, needs = _facts(recipe)
     ann, images = ledger.anns.get(run.few), ledger.test_images(run.few)
-    return averaged(recipe.name, t, steps, known, ann, images, levels, needs, reason)
+    return averaged(recipe.name, t, steps, known, ann, images, reason, **_facts(recipe))
 
 
-def _facts(recipe: Recipe) -> tuple[str | None, str | None]:
+def _facts(recipe: Recipe) -> dict[str, Any]:
     facts = getattr(recipe, "facts", None)
     if facts is None:
-        return None, None
+        return {}
     needs = [word for word, needed in (("gradients", facts.gradients), ("training", facts.trained)) if needed]
-    return facts.spikes, ", ".join(needs)
+    return {"levels": facts.spikes, "needs": ", ".join(needs), "steppable": facts.steppable}

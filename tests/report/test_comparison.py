@@ -96,19 +96,25 @@ def test_best_is_what_the_reader_sees() -> None:
     rows = [row("a", 1, 50.0), row("b", 1, 60.0, levels="ternary"), row("c", 1, 40.0), row("d", 1, 55.0, extra_steps=2)]
     assert best(rows) == {("b", 1): "best", ("a", 1): "best plain"}
     assert best([*rows, row("e", 1, 60.0, levels="binary")]) == {("b", 1): "best", ("e", 1): "best"}
+    assert best([*rows[:2], row("e", 1, 58.0, steppable=False)]) == {("b", 1): "best", ("a", 1): "best plain"}
     assert best([row("b", 1, 60.0, levels="ternary"), row("d", 1, 55.0, extra_steps=2)]) == {("b", 1): "best"}
 
 
 def test_what_is_special_is_told() -> None:
-    special = row("b", 1, 60.0, levels="multi-level", needs="gradients", extra_steps=2)
-    rows = [row("a", 1, 50.0, levels="binary", needs=""), special, row("c", 1, reason="no QCFS")]
+    special = row("b", 1, 60.0, levels="multi-level", needs="gradients", steppable=False, extra_steps=2)
+    rows = [row("a", 1, 50.0, levels="binary", needs=""), special]
+    rows += [row(name, t, reason="no QCFS") for name in "cd" for t in (1, 2)]
+    rows += [row("e", 1, reason="late"), row("e", 2, 10.0, steppable=False)]
+    rows += [row(name, 2, 20.0) for name in "ab"]
     text, latex = str(table(*rows)), table(*rows).to_latex()
     costs = [line.split()[-3:] for line in text.splitlines() if " uJ" in line]
     assert costs[:2] == [["0", "binary", "-"], ["2", "multi-level", "gradients"]]
-    assert "o best of those with binary spikes and without extra steps" in text
-    assert "b: multi-level spikes, 2 steps before the T that are named" in text and "c: no QCFS" in text
+    assert "o best of those with binary spikes that take one step at a time and no extra ones" in text
+    lines = text.splitlines()
+    assert {"b: multi-level spikes", "b: 2 steps before the T", "c, d: no QCFS", "e: at T = 1: late"} <= {*lines}
+    assert "b, e: each layer waits for several steps" in lines
     assert r"\underline{50.00}" in latex and r"\textbf{60.00}" in latex and "Underlined: best of those" in latex
-    assert re.search(r"^c & -- \\\\$", latex, re.MULTILINE) and "c: no QCFS." in latex
+    assert re.search(r"^c & -- & -- \\\\$", latex, re.MULTILINE) and "c, d: no QCFS." in latex
 
 
 def test_csv() -> None:

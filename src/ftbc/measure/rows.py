@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ftbc.measure.measured import Measured
 
@@ -21,7 +22,8 @@ class Row:
     from, on the same test images. firing_rate: spikes per neuron and step; spikes, synops, energy: per image, the last
     in microjoules; all of these up to this step, extra steps included, and means over the calibrations.
     calibrated_for: the T of the calibration. levels: what its spikes are, such as "binary"; needs: "gradients", or
-    "training", of the network for this method; both as far as the recipe says so.
+    "training", of the network for this method; steppable: whether it takes one step at a time; all three as far as the
+    recipe says so.
     reason: why there are no figures, which are None then, or not of all seeds.
     """
 
@@ -44,6 +46,7 @@ class Row:
     test_images: int
     levels: str | None = None
     needs: str | None = None
+    steppable: bool | None = None
     reason: str = ""
 
     @property
@@ -53,8 +56,8 @@ class Row:
 
     @property
     def plain(self) -> bool:
-        """Whether its T steps cost what T steps of other rows cost: spikes of one size, and no steps beside."""
-        return self.levels in (None, "binary") and not self.extra_steps
+        """Whether its T steps are what others call T steps: spikes of one size, one step at a time, none beside."""
+        return self.levels in (None, "binary") and self.steppable is not False and not self.extra_steps
 
 
 def averaged(
@@ -64,11 +67,10 @@ def averaged(
     found: Mapping[int, Measured],
     ann_accuracy: float | None,
     test_images: int,
-    levels: str | None = None,
-    needs: str | None = None,
     reason: str = "",
+    **facts: Any,
 ) -> Row:
-    """The row of the calibrations of some seeds; without any it holds the reason."""
+    """The row of the calibrations of some seeds; without any it holds the reason. facts: what the recipe says."""
     cells = list(found.values())
     accuracies = tuple(cell.accuracy[steps - 1] for cell in cells)
 
@@ -93,17 +95,16 @@ def averaged(
         calibration_images=cells[0].calibration_images if cells else None,
         extra_steps=max(cell.extra_steps for cell in cells) if cells else None,
         test_images=test_images,
-        levels=levels,
-        needs=needs,
         reason=reason,
+        **facts,
     )
 
 
 def best(rows: Sequence[Row]) -> dict[tuple[str, int], str]:
     """Which cells of a table, by recipe and T, are best at their T.
 
-    "best": no other is more accurate, as far as the table shows it; several may be equal. "best plain": if that takes
-    extra steps, or spikes of several sizes, the best of those that do not. A row that is alone is not marked.
+    "best": no other is more accurate, as far as the table shows it; several may be equal. "best plain": if that is not
+    plain (see `Row`), the best of those that are. A row that is alone is not marked.
     """
     marks: dict[tuple[str, int], str] = {}
     for steps in dict.fromkeys(row.steps for row in rows):

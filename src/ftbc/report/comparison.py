@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MARKS = {"best": "*", "best plain": "o", None: " "}
 _MEANING = {
     "best": "best at its T, as far as the table shows it",
-    "best plain": "best of those with binary spikes and without extra steps",
+    "best plain": "best of those with binary spikes that take one step at a time and no extra ones",
 }
 _SAID_ONCE = ("model", "data", "protocol", "engine")
 _LISTS = ("seeds", "accuracies")
@@ -74,24 +74,26 @@ def legend(table: Comparison) -> dict[str, str]:
 
 def notes(table: Comparison) -> list[str]:
     """What a reader must know of the recipes: what is special about them, what is missing and why."""
-    said = []
+    said: dict[str, list[str]] = {}
     for name in table.names:
         rows = [row for row in table.rows if row.recipe == name]
-        known = [row for row in rows if row.accuracy is not None]
-        facts = [f"{name}:"]
-        if levels := next((row.levels for row in known if row.levels not in (None, "binary")), None):
-            facts.append(f"{levels} spikes,")
-        if extra := {row.extra_steps for row in known} - {0}:
-            facts.append(f"{' or '.join(map(str, sorted(extra)))} steps before the T that are named,")  # type: ignore[type-var]
-        if len(facts) > 1:
-            said.append(" ".join(facts).rstrip(","))
-        said += _missing(table, name, rows)
+        for fact in (*_special(rows), *_missing(table, rows)):
+            said.setdefault(fact, []).append(name)
+    lines = [f"{', '.join(names)}: {fact}" for fact, names in said.items()]
     if len(table.made["codes"]) > 1:
-        said.append(f"these figures were made by {len(table.made['codes'])} different states of the code of ftbc")
-    return said
+        lines.append(f"these figures were made by {len(table.made['codes'])} different states of the code of ftbc")
+    return lines
 
 
-def _missing(table: Comparison, name: str, rows: Sequence[Row]) -> list[str]:
+def _special(rows: Sequence[Row]) -> list[str]:
+    """What makes the T of a recipe another T than that of others."""
+    known = [row for row in rows if row.accuracy is not None]
+    facts = [f"{row.levels} spikes" for row in known[:1] if row.levels not in (None, "binary")]
+    facts += [f"{extra} steps before the T" for extra in sorted({row.extra_steps or 0 for row in known} - {0})]
+    return facts + ["each layer waits for several steps" for row in known[:1] if row.steppable is False]
+
+
+def _missing(table: Comparison, rows: Sequence[Row]) -> list[str]:
     """Why a recipe lacks figures: once, if it is the same at every T."""
     reasons: dict[str, list[int]] = {}
     for row in rows:
@@ -99,7 +101,7 @@ def _missing(table: Comparison, name: str, rows: Sequence[Row]) -> list[str]:
             lacking = "" if row.accuracy is None else f" ({len(row.seeds)} of {len(table.seeds)} draws)"
             reasons.setdefault(row.reason + lacking, []).append(row.steps)
     return [
-        f"{name}{'' if len(steps) == len(rows) else ' at T = ' + ', '.join(map(str, steps))}: {reason}"
+        reason if len(steps) == len(rows) else f"at T = {', '.join(map(str, steps))}: {reason}"
         for reason, steps in reasons.items()
     ]
 
