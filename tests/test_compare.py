@@ -176,10 +176,23 @@ def test_extra_steps_count_as_work_but_not_as_t(compare: Compare, monkeypatch: p
             assert table.rows[1].synops == pytest.approx(plain.rows[2].synops)
 
 
+@pytest.mark.parametrize("engine", ["stepwise", "event"])
+def test_other_engines_run_the_first_steps_alone(
+    engine: str, compare: Compare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine == "event":
+        pytest.importorskip("numba")
+    options = {"protocol": "anytime", "limit": LIMIT, "full_up_to": FULL}
+    wanted = compare("mean-square", **options)
+    monkeypatch.setattr("ftbc.measure.evaluate.COUNTED_IMAGES", 1)  # others are not run by the engine that counts
+    found = compare("mean-square", engine=engine, **options)
+    assert [row.accuracies for row in found.rows] == [row.accuracies for row in wanted.rows]
+
+
 def test_a_network_that_sees_all_steps_at_once_has_no_answer_before_the_last(
     compare: Compare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(IntegrateFire, "together", 2, raising=False)
+    monkeypatch.setattr(IntegrateFire, "together", 2)
     table = compare(METHODS[:1], (1, 2))
     assert table.rows[1].accuracy is not None
     again = compare(METHODS[:1], 2, protocol="anytime")
@@ -188,13 +201,12 @@ def test_a_network_that_sees_all_steps_at_once_has_no_answer_before_the_last(
         compare(METHODS[:1], (1, 2), protocol="anytime")
 
 
-def test_facts_of_recipes_are_told_if_they_have_them(compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_of_recipes_are_told(compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = SimpleNamespace(spikes="ternary", gradients=True, trained=True, steppable=True)
-    monkeypatch.setattr(ftbc.Recipe, "facts", facts, raising=False)
+    monkeypatch.setattr(ftbc.Recipe, "facts", facts)
     table = compare("mean-square", 1)
     assert table.rows[0].levels == "ternary" and table.rows[0].needs == "gradients, training"
     assert "mean-square: ternary spikes" in str(table) and ',ternary,"gradients, training",True,' in table.to_csv()
-    monkeypatch.delattr(ftbc.Recipe, "facts")
 
 
 # ---- nothing twice ---------------------------------------------------------------------------------------

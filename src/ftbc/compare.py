@@ -112,8 +112,6 @@ def _row(plan: Plan, ledger: Ledger, recipe: Recipe, t: int) -> Row:
 
 
 def _facts(recipe: Recipe) -> dict[str, Any]:
-    facts = getattr(recipe, "facts", None)
-    if facts is None:
-        return {}
+    facts = recipe.facts
     needs = [word for word, needed in (("gradients", facts.gradients), ("training", facts.trained)) if needed]
     return {"levels": facts.spikes, "needs": ", ".join(needs), "steppable": facts.steppable}

@@ -209,5 +209,12 @@ def test_no_commit(answer: str | Exception, git: dict[str, str | Exception]) -> 
     assert origin.commit() is None and origin.origin("x")["commit"] is None
 
 
-def test_the_state_of_the_code() -> None:
+def test_the_state_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(origin.code()) == 12 and origin.code() == origin.code.__wrapped__()
+    monkeypatch.setattr(origin, "_PACKAGE", tmp_path)
+    states = []
+    for path in ("recipe.py", "neuron/fire.py", "cli/app.py", "neuron/wire.py"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("pass\n")
+        states.append(origin.code.__wrapped__())
+    assert len(set(states)) == 3 and states[1] == states[2], "commands make no figures"

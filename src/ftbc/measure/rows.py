@@ -22,8 +22,7 @@ class Row:
     from, on the same test images. firing_rate: spikes per neuron and step; spikes, synops, energy: per image, the last
     in microjoules; all of these up to this step, extra steps included, and means over the calibrations.
     calibrated_for: the T of the calibration. levels: what its spikes are, such as "binary"; needs: "gradients", or
-    "training", of the network for this method; steppable: whether it takes one step at a time; all three as far as the
-    recipe says so.
+    "training", of the network for this method; steppable: whether it takes one step at a time.
     reason: why there are no figures, which are None then, or not of all seeds.
     """
 

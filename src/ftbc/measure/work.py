@@ -14,6 +14,7 @@ from ftbc.measure.ledger import Ledger
 from ftbc.measure.measured import Measured
 from ftbc.measure.plan import Conversion, Plan
 from ftbc.network import SpikingNetwork
+from ftbc.simulate.schedule import together
 
 _PAUSE = 0.5
 _CALIBRATION = 20
@@ -107,10 +108,10 @@ class Work:
 
 def _require_answers(snn: SpikingNetwork) -> None:
     """Refuse to read a network before its last step if its layers look at all steps before they fire."""
-    together = max(getattr(node.module, "together", 1) for node in snn.graph)
-    if together > snn.extra_steps + 1:
+    seen = together(snn.graph)
+    if seen > snn.extra_steps + 1:
         raise InputError(
-            f"its layers see {together} steps at once, so that it has no answer before the last: choose protocol per-t"
+            f"its layers see {seen} steps at once, so that it has no answer before the last: choose protocol per-t"
         )
 
 
