@@ -65,26 +65,28 @@ def test_weights_before_a_pool_before_the_neurons_stay() -> None:
     assert list(_own(network).values()) == [["0"], ["3"]]
 
 
-def _error_naively(site: Site, a: Tensor, z: Tensor) -> float:
+def _error_naively(site: Site, a: Tensor, z: Tensor, charge: bool) -> float:
     """z: mean currents. Number after number."""
     neuron, steps, total = site.neuron, site.steps, 0.0
     for place in product(*map(range, a.shape)):
         channel = place[1]
         theta, v0 = float(neuron.threshold[channel]), float(neuron.initial[channel])
         b = float(sum(neuron.bias[:, channel]))
-        count = min(max((steps * float(z[place]) + v0 + b) / theta, 0), steps)
+        held = v0 + b if charge else 0.0
+        count = min(max((steps * float(z[place]) + held) / theta, 0), steps)
         total += (theta / steps * math.floor(count) - float(a[place])) ** 2
     return total * a.shape[1] / a.numel()
 
 
+@pytest.mark.parametrize("charge", [True, False])
 @pytest.mark.parametrize("name", NETWORKS)
 @torch.no_grad()
-def test_the_error_is_the_formula(name: str) -> None:
+def test_the_error_is_the_formula(name: str, charge: bool) -> None:
     images = make_images(3)
     calibration = make_calibration(NETWORKS[name](), images, recipe="snnc-lp")
     for site, a in zip(in_order(calibration.snn, images, STEPS), activations(calibration.ann, images), strict=True):
         z = torch.cat(list(site.currents()), 1).mean(0)
-        assert Layer(site, a).total_error({}) == pytest.approx(_error_naively(site, a, z), rel=1e-9)
+        assert Layer(site, a, charge).total_error({}) == pytest.approx(_error_naively(site, a, z, charge), rel=1e-9)
 
 
 @torch.no_grad()

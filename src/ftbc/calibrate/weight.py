@@ -12,8 +12,9 @@ operations of the network run once on mean spikes: sums, groups, pools and joins
 layer behind the last neurons, weights that several sites read, and those before a max-pool that stands before its
 neurons (`pool="before"`), because a maximum of means is no mean of maxima. Weights that do not lower the error over all
 images are put back.
-Reference: Li et al., ICML 2021 (SNN Calibration), section 4.3. In its code q is without v[0] and b, W is the one
-convolution before the neurons and not that of a shortcut, and 5,000 iterations take a rate of 1e-5 to 4e-5.
+Reference: Li et al., ICML 2021 (SNN Calibration), section 4.3. In its code q is without v[0] and b, although
+the neurons are half charged, W is the one convolution before the neurons and not that of a shortcut, and 5,000
+iterations take a rate of 1e-5 to 4e-5.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ftbc.activation.qcfs import staircase
 from ftbc.calibrate.base import Calibration
 from ftbc.calibrate.in_order import Segment, Site, Tensors, activations, in_order
 from ftbc.errors import RecipeError
@@ -38,7 +41,10 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True)
 class WeightCorrection(Piece):
-    """Weights by gradients: ``iterations`` steps a layer, each on ``batch`` of ``images`` images."""
+    """Weights by gradients: ``iterations`` steps a layer, each on ``batch`` of ``images`` images.
+
+    charge: let q count v[0] and b[t], which the neuron has; released code leaves them out.
+    """
 
     iterations: int = 500
     batch: int = 32
@@ -93,14 +99,13 @@ class Layer:
         self.inputs = site.mean_inputs()
         self.theta = neuron.spread(neuron.threshold)
         held = neuron.spread(neuron.initial) + neuron.spread(neuron.bias.sum(0))
-        self.charge = held if charge else torch.zeros_like(held)
+        self.shift = held / self.theta if charge else 0.0
 
     def error(self, rows: Tensor, weights: Tensors) -> Tensor:
         """Sum over channels, mean over all else, of the square error on some images."""
         z = self.segment({name: values[rows] for name, values in self.inputs.items()}, weights)
-        count = ((self.steps * z + self.charge) / self.theta).clamp(0, self.steps)
-        sent = self.theta / self.steps * (count + (count.floor() - count).detach())
-        return (sent - self.a[rows]).pow(2).sum(1).mean()
+        sent = staircase(z, self.theta, self.steps, self.shift)
+        return F.mse_loss(sent, self.a[rows]) * z.shape[1]
 
     @torch.no_grad()
     def total_error(self, weights: Tensors) -> float:
