@@ -94,4 +94,3 @@ def _per_channel(unit: Tensor) -> bool:
 def image_is_sent_once(graph: Graph) -> bool:
     """Whether neurons code changes alone: an image that stays the same is then told at the first step."""
     return any(isinstance(node.module, Spiking) and node.module.sends in ("switches", "changes") for node in graph)
-
