@@ -287,10 +287,11 @@ def test_residual_neurons_are_silent_exactly_where_they_owe() -> None:
 @pytest.mark.parametrize(
     ("kind", "wrong"),
     [
-        (Signed, {"lower": -0.1}), (Signed, {"lower": float("nan")}), (Signed, {"clamp": 1}), (Burst, {"most": 0}),
-        (Burst, {"most": 2.5}), (Differential, {"levels": 0}), (Differential, {"levels": 17}),
+        (Signed, {"lower": -0.1}), (Signed, {"lower": float("nan")}), (Signed, {"clamp": 1}),
+        (Burst, {"most": 0}), (Burst, {"most": 10**9}), (Burst, {"most": 2.5}),
+        (Differential, {"levels": 0}), (Differential, {"levels": 17}),
         (Residual, {"extra": -1}), (Residual, {"margin": 1.0}), (Residual, {"margin": -0.1}),
-        (Offset, {"extra": -1}), (Offset, {"rounds": 0}), (Offset, {"extra": True}),
+        (Offset, {"extra": -1}), (Offset, {"rounds": 0}), (Offset, {"rounds": 5}), (Offset, {"extra": True}),
     ],
 )  # fmt: skip
 def test_wrong_settings_are_refused(kind: type[Kind], wrong: dict, refused: Refused) -> None:

@@ -21,6 +21,8 @@ from ftbc.graph.spec import register
 from ftbc.neuron.kind import Kind, Spikes
 from ftbc.neuron.spiking import Sends, Spiking
 
+_MOST = 1000
+
 
 @dataclass(frozen=True)
 class Burst(Kind):
@@ -32,8 +34,8 @@ class Burst(Kind):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.most < 1:
-            raise RecipeError(f"Burst(most={self.most}): give a number of spikes, at least 1")
+        if not 1 <= self.most <= _MOST:
+            raise RecipeError(f"Burst(most={self.most}): give a number of spikes from 1 to {_MOST}")
 
     def __call__(self, steps: int, rank: int) -> Spiking:
         """Neurons to be given thresholds."""

@@ -47,8 +47,8 @@ class Offset(Kind):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_extra("Offset", self.extra)
-        if self.rounds < 1:
-            raise RecipeError(f"Offset(rounds={self.rounds}): give a number, at least 1")
+        if not 1 <= self.rounds <= max(1, self.extra):  # no neuron is off by more spikes than there were steps
+            raise RecipeError(f"Offset(rounds={self.rounds}): give a number from 1 to extra={self.extra}")
 
     @property
     def extra_steps(self) -> int:
