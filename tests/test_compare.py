@@ -17,8 +17,8 @@ from torch import Tensor, nn
 import ftbc
 from ftbc.data.balance import draw_balanced
 from ftbc.errors import FileError, InputError, RecipeError, TraceError
-from ftbc.measure import work
 from ftbc.neuron import IntegrateFire
+from ftbc.protocol import work
 from tests.conftest import Refused
 from tests.networks import INPUT_SHAPE, residual
 
@@ -289,7 +289,7 @@ def _figures_of_words(text: bytes) -> bytes:
 
 
 def _resealed(text: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
-    from ftbc.measure.fingerprint import of_settings
+    from ftbc.protocol.fingerprint import of_settings
 
     content = json.loads(text)
     del content["checksum"]
@@ -360,7 +360,7 @@ def test_figures_of_another_state_of_the_code_are_told(
     compare: Compare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "states of the code" not in str(compare("mean-square", 1, results=tmp_path))
-    monkeypatch.setattr("ftbc.measure.origin.code", lambda: "another")
+    monkeypatch.setattr("ftbc.protocol.origin.code", lambda: "another")
     table = compare("mean-square", (1, 2), results=tmp_path)
     assert "2 different states of the code" in str(table) and "another" in table.made["codes"]
 

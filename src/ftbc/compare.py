@@ -14,13 +14,13 @@ from ftbc.calibration_data import check_model
 from ftbc.comparison import Comparison
 from ftbc.data import Images
 from ftbc.errors import FileError, RecipeError
-from ftbc.measure.draws import draw_from, labelled
-from ftbc.measure.ledger import Ledger
-from ftbc.measure.origin import origin
-from ftbc.measure.plan import Plan, plan_of
-from ftbc.measure.results_folder import ResultsFolder
-from ftbc.measure.rows import Row, averaged
-from ftbc.measure.work import Work
+from ftbc.protocol.draws import draw_from, labelled
+from ftbc.protocol.ledger import Ledger
+from ftbc.protocol.origin import origin
+from ftbc.protocol.plan import Plan, plan_of
+from ftbc.protocol.results_folder import ResultsFolder
+from ftbc.protocol.rows import Row, averaged
+from ftbc.protocol.work import Work
 from ftbc.recipe import Recipe
 from ftbc.simulate import require_engine
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ftbc.atomic import replacing
-from ftbc.measure.rows import Row, best
+from ftbc.protocol.rows import Row, best
 from ftbc.report.comparison import as_csv, as_text
 from ftbc.report.latex import as_latex
 from ftbc.report.plot import compared_curves

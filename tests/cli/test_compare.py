@@ -19,7 +19,7 @@ import pytest
 
 import ftbc
 from ftbc.cli.app import run
-from ftbc.measure import work
+from ftbc.protocol import work
 
 from .conftest import Outcome
 

@@ -14,8 +14,8 @@ import pytest
 
 from ftbc.comparison import Comparison
 from ftbc.errors import FileError
-from ftbc.measure.measured import Measured
-from ftbc.measure.rows import Row, averaged, best
+from ftbc.protocol.measured import Measured
+from ftbc.protocol.rows import Row, averaged, best
 from ftbc.report.comparison import accuracies, as_text
 from ftbc.report.latex import escaped
 from ftbc.report.plot import compared_curves

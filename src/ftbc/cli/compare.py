@@ -31,8 +31,8 @@ from ftbc.cli.options import (
 )
 from ftbc.cli.progress import progress_bar
 from ftbc.errors import FtbcError, InputError
-from ftbc.measure.plan import PROTOCOLS, plan_of
-from ftbc.measure.results_folder import ResultsFolder
+from ftbc.protocol.plan import PROTOCOLS, plan_of
+from ftbc.protocol.results_folder import ResultsFolder
 from ftbc.report.comparison import as_text
 from ftbc.report.plot import require_plot
 from ftbc.simulate import require_engine

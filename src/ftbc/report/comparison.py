@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from ftbc.measure.plan import PROTOCOLS
-from ftbc.measure.rows import DIGITS, Row
+from ftbc.protocol.plan import PROTOCOLS
+from ftbc.protocol.rows import DIGITS, Row
 
 if TYPE_CHECKING:
     from ftbc.comparison import Comparison

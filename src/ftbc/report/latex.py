@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ftbc.measure.plan import PROTOCOLS
-from ftbc.measure.rows import DIGITS, Row
+from ftbc.protocol.plan import PROTOCOLS
+from ftbc.protocol.rows import DIGITS, Row
 from ftbc.report.comparison import legend, notes
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from ftbc.calibrate.base import Progress
 from ftbc.convert import convert
 from ftbc.errors import FileError, FtbcError, InputError, first_line
 from ftbc.measure.evaluate import evaluate, reference_accuracy
-from ftbc.measure.ledger import Ledger
-from ftbc.measure.measured import Measured
-from ftbc.measure.plan import Conversion, Plan
 from ftbc.network import SpikingNetwork
+from ftbc.protocol.ledger import Ledger
+from ftbc.protocol.measured import Measured
+from ftbc.protocol.plan import Conversion, Plan
 from ftbc.simulate.schedule import together
 
 _PAUSE = 0.5

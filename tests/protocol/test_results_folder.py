@@ -15,10 +15,10 @@ from ftbc.data import NORMALISATIONS, Images
 from ftbc.errors import FileError
 from ftbc.graph.canonical import canonical
 from ftbc.graph.trace import trace
-from ftbc.measure import origin, results_folder
-from ftbc.measure.fingerprint import of_images, of_network, of_settings
-from ftbc.measure.plan import Conversion, Plan, Run
-from ftbc.measure.results_folder import ResultsFolder
+from ftbc.protocol import origin, results_folder
+from ftbc.protocol.fingerprint import of_images, of_network, of_settings
+from ftbc.protocol.plan import Conversion, Plan, Run
+from ftbc.protocol.results_folder import ResultsFolder
 from ftbc.recipes import recipe
 from tests.conftest import Refused, RunPython
 
@@ -46,7 +46,7 @@ def test_nothing_is_kept_without_a_folder() -> None:
 
 def test_claims_hold_between_processes_and_end_with_them(tmp_path: Path, run_python: RunPython) -> None:
     code = f"""if True:
-        from ftbc.measure.results_folder import ResultsFolder
+        from ftbc.protocol.results_folder import ResultsFolder
         folder = ResultsFolder({str(tmp_path / "kept")!r})
         for seed in (0, 1):
             with folder.claim({{"what": "t1-seed0", "seed": seed}}) as ours:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ftbc.measure.measured import Measured
+from ftbc.protocol.measured import Measured
 
 DIGITS = 2
 """Of accuracies in tables. What looks equal there counts as equal."""

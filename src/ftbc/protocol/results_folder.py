@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 
 from ftbc.atomic import make_folder, replacing
 from ftbc.errors import FileError, first_line
-from ftbc.measure.fingerprint import of_settings
+from ftbc.protocol.fingerprint import of_settings
 
 try:
     import fcntl

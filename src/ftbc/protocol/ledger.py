@@ -14,11 +14,11 @@ from ftbc.errors import FileError
 from ftbc.graph.canonical import canonical
 from ftbc.graph.trace import trace
 from ftbc.measure import evaluate as evaluation
-from ftbc.measure.draws import Draw, Labelled, few_of, size_of
-from ftbc.measure.fingerprint import of_images, of_network
-from ftbc.measure.measured import Measured
-from ftbc.measure.plan import Conversion, Run
-from ftbc.measure.results_folder import ResultsFolder
+from ftbc.protocol.draws import Draw, Labelled, few_of, size_of
+from ftbc.protocol.fingerprint import of_images, of_network
+from ftbc.protocol.measured import Measured
+from ftbc.protocol.plan import Conversion, Run
+from ftbc.protocol.results_folder import ResultsFolder
 
 FORMAT = 1
 """Raised when measurements come to mean something else; those that were kept before are then made anew."""
