@@ -214,6 +214,12 @@ _NEURONS = (
         neuron=Signed(),
     ),
     Recipe(
+        name="ftbc-signed",
+        summary="FTBC with signed neurons, which take a spike back as soon as the membrane is negative",
+        neuron=Signed(lower=0.0),
+        calibrate=(FTBC(),),
+    ),
+    Recipe(
         name="burst",
         summary="up to 5 spikes of a neuron at each step; thresholds at the 99.9th percentile of each channel",
         threshold=Percentile(99.9),

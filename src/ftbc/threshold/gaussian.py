@@ -106,7 +106,7 @@ def least_error(mean: Tensor, deviation: Tensor, n: int) -> Tensor:
     """Theta of least square error for n steps, ``[G]``, from means and standard deviations ``[G]``.
 
     >>> least_error(torch.zeros(1), torch.ones(1), 4).round(decimals=2)
-    tensor([2.15], dtype=torch.float64)
+    tensor([2.1400], dtype=torch.float64)
     """
     # A group without variance is its mean.
     sigma = torch.where(deviation > 0, deviation, mean.abs().clamp(min=1e-12) * 1e-6).double()
