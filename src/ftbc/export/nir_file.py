@@ -1,0 +1,61 @@
+"""NIR files: written and read by the package `nir`, with what NIR has no place for as JSON in the metadata."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from ftbc.errors import FileError, MissingExtraError, first_line
+
+VERSION = 1
+_KEY = "ftbc"
+
+
+def require_nir() -> Any:
+    """The package `nir`, or an error that says how to get it."""
+    try:
+        import nir
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("nir", "NIR", "nir") from error
+    return nir
+
+
+def to_bytes(nodes: dict[str, Any], edges: list[tuple[str, str]], header: dict[str, Any], old: bool) -> bytes:
+    """The whole file. old: as nir 1.0.4 reads it, which knows neither reset potentials nor kinds of inputs."""
+    nir = require_nir()
+    graph = nir.NIRGraph(nodes, edges, metadata={_KEY: json.dumps({"version": VERSION, **header})})
+    target = io.BytesIO()
+    nir.write(target, graph)
+    return target.getvalue()
+
+
+def from_bytes(content: bytes, path: Path) -> tuple[Any, dict[str, Any]]:
+    """The NIR graph of a file and our header; anything but a file of ours is refused."""
+    nir = require_nir()
+    try:
+        graph = nir.read(io.BytesIO(content))
+        text = graph.metadata.get(_KEY)
+    except Exception as error:  # h5py and nir raise nearly anything for files that are cut or of something else
+        raise FileError(f"'{path}' is not a complete NIR file ({first_line(error)}): write it again") from error
+    if text is None:
+        raise FileError(f"'{path}' is a NIR file of another program: give one that ftbc export nir wrote")
+    try:
+        header = json.loads(text.decode() if isinstance(text, bytes) else str(text))
+        version = header["version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileError(f"'{path}' is damaged: its header cannot be read ({first_line(error)})") from error
+    if version != VERSION:
+        raise FileError(
+            f"'{path}' has format version {version!r:.20}, this ftbc reads {VERSION}: use the ftbc that wrote it"
+        )
+    return graph, header
+
+
+def read_content(path: Path) -> bytes:
+    """A file's bytes."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FileError(f"'{path}' cannot be read ({error.strerror}): give a file that ftbc export wrote") from error
