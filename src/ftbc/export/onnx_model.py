@@ -30,12 +30,13 @@ class Drawn:
     """A model in the making, and what a reader needs to know: its state, and which values are spikes.
 
     states: (input, output, shape) of each piece of state; spikes: for each layer the values that are its spikes, one a
-    step.
+    step; outputs: the values that are the output of each step.
     """
 
     sheet: Sheet
     states: list[tuple[str, str, Shape]] = field(default_factory=list)
     spikes: dict[str, list[str]] = field(default_factory=dict)
+    outputs: list[str] = field(default_factory=list)
 
 
 def one_step(snn: SpikingNetwork) -> Drawn:
@@ -63,6 +64,7 @@ def one_step(snn: SpikingNetwork) -> Drawn:
             state["v"] = sheet.add("Where", [first, start, state["v"]], f"{node.name}:start")
         values[node.name], state = _temporal(drawn, snn, node, inputs[0], state, node.name, t)
         after |= {(node.name, part): value for part, value in state.items()}
+    drawn.outputs.append(values[graph.output])
     sheet.gives(values[graph.output], "y", (BATCH, *graph.shape(graph.output)))
     sheet.gives(sheet.add("Add", [t, sheet.constant("one", [1])], "next_t"), "t_next", (1,), whole=True)
     for (name, part), value in after.items():
@@ -78,7 +80,6 @@ def all_steps(snn: SpikingNetwork) -> Drawn:
     sheet, changing = drawn.sheet, varying(graph, input_varies=False)
     constant = {INPUT: sheet.takes("x", (BATCH, *graph.input_shape))}
     states: dict[str, dict[str, str]] = {}
-    outputs = []
     for t in range(snn.extra_steps + snn.steps):
         values = dict(constant)
         for node in graph:
@@ -93,9 +94,9 @@ def all_steps(snn: SpikingNetwork) -> Drawn:
                 values[node.name], states[node.name] = _temporal(drawn, snn, node, inputs[0], state, output, t)
             else:
                 values[node.name] = emit(sheet, graph, node, inputs, output)
-        outputs.append(values[graph.output])
+        drawn.outputs.append(values[graph.output])
     shape = graph.shape(graph.output)
-    sheet.gives(_means(sheet, snn, outputs, shape), "mean", (snn.steps, BATCH, *shape))
+    sheet.gives(_means(sheet, snn, drawn.outputs, shape), "mean", (snn.steps, BATCH, *shape))
     return drawn
 
 
@@ -176,5 +177,6 @@ def description(snn: SpikingNetwork, drawn: Drawn, whole: bool) -> dict[str, Any
         "head": None if snn.head is None else type(snn.head).__name__,
         "states": drawn.states,
         "spikes": drawn.spikes,
+        "outputs": drawn.outputs,
         "recipe": snn.recipe.to_dict(),
     }

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ftbc.errors import FileError, InputError, MissingExtraError, first_line
 from ftbc.export.agreement import Spikes
-from ftbc.export.onnx_sheet import BATCH, OPSET, require_onnx
+from ftbc.export.onnx_sheet import require_onnx
 from ftbc.simulate.readout import read
 
 VERSION = 1
@@ -28,12 +28,9 @@ def require_runtime() -> Any:
 
 
 class OnnxNetwork:
-    """A model that `ftbc.export.onnx` wrote, in onnxruntime.
+    """A model that `ftbc.export.onnx` wrote, in onnxruntime; the spikes of its layers are made outputs of it."""
 
-    spikes: also give the spikes of each layer, for which they are made outputs of the model.
-    """
-
-    def __init__(self, content: bytes, path: Path, spikes: bool = False) -> None:
+    def __init__(self, content: bytes, path: Path) -> None:
         onnx, runtime = require_onnx(), require_runtime()
         try:
             model = onnx.load_model_from_string(content)
@@ -41,52 +38,55 @@ class OnnxNetwork:
         except Exception as error:  # of protobuf, for files that are cut or of something else
             raise FileError(f"'{path}' is not a complete ONNX model ({first_line(error)}): write it again") from error
         self.header = _header(texts.get("ftbc"), path)
-        self.layers: dict[str, list[str]] = self.header["spikes"] if spikes else {}
+        self.whole = self.header["form"] == "all steps"
+        self.layers: dict[str, list[str]] = self.header["spikes"]
+        self.outputs: list[str] = self.header["outputs"]
+        self.states: list[tuple[str, str, list[int]]] = self.header["states"]
+        self.steps, self.extra = int(self.header["steps"]), int(self.header["extra_steps"])
+        readout = self.header["readout"]
+        self.readout = None if readout is None else torch.tensor(readout)
+        values = [name for names in [self.outputs, *self.layers.values()] for name in names]
         try:
-            for values in self.layers.values():
-                for value in values:
-                    model.graph.output.append(onnx.helper.make_tensor_value_info(value, onnx.TensorProto.FLOAT, None))
+            for name in dict.fromkeys(values):
+                model.graph.output.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None))
             options = runtime.SessionOptions()
             options.log_severity_level = 3
+            options.intra_op_num_threads = torch.get_num_threads()
             self.session = runtime.InferenceSession(
                 model.SerializeToString(), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:
             raise FileError(f"onnxruntime cannot load '{path}' ({first_line(error)}): write it again") from error
-        self.steps, self.extra = int(self.header["steps"]), int(self.header["extra_steps"])
-        readout = self.header["readout"]
-        self.readout = None if readout is None else torch.tensor(readout)
-        self.whole = self.header["form"] == "all steps"
 
-    def run(self, x: Tensor) -> Tensor:
-        """The mean output after each step, ``[T, N, ...]``; before the head, for the model of one step."""
+    def means(self, x: Tensor, outputs: Tensor) -> Tensor:
+        """The answers after each step, ``[T, N, ...]``; outputs: those of all steps, which the model of one step gives."""
         if self.whole:
-            return torch.from_numpy(self._run({"x": _array(x)}, ["mean"])[0])
-        return read(torch.stack([output for output, _ in self.recorded(x)]), self.readout)
+            return torch.from_numpy(self._run(["mean"], {"x": _array(x)})[0])
+        return read(outputs, self.readout)
 
     def recorded(self, x: Tensor) -> Iterator[tuple[Tensor, Spikes]]:
-        """Yield the output and the spikes at each step; the model of all steps gives the last mean as its output."""
-        if self.whole:
-            yield from self._all_at_once(x)
-            return
-        states = {entry[0]: torch.zeros(len(x), *entry[2]).numpy() for entry in self.header["states"]}
-        values = {"x": _array(x), "t": torch.zeros(1, dtype=torch.int64).numpy(), **states}
-        after = ["t_next", *(entry[1] for entry in self.header["states"])]
+        """Yield the output and the spikes of each layer at each step, from rest."""
+        return self._all_at_once(x) if self.whole else self._one_by_one(x)
+
+    def _one_by_one(self, x: Tensor) -> Iterator[tuple[Tensor, Spikes]]:
+        values = {"x": _array(x), "t": torch.zeros(1, dtype=torch.int64).numpy()}
+        values |= {name: torch.zeros(len(x), *shape).numpy() for name, _, shape in self.states}
+        before = ["t", *(name for name, _, _ in self.states)]
+        after = ["t_next", *(name for _, name, _ in self.states)]
+        spikes = [names[0] for names in self.layers.values()]
         for _ in range(self.extra + self.steps):
-            names = [name for values in self.layers.values() for name in values]
-            output, *found = self._run(values, ["y", *after, *names])
-            values = {"x": values["x"], **dict(zip(["t", *states], found[: len(after)], strict=True))}
-            spikes = dict(zip(self.layers, map(torch.from_numpy, found[len(after) :]), strict=True))
-            yield torch.from_numpy(output), spikes
+            found = self._run(["y", *after, *spikes], values)
+            values = {"x": values["x"], **dict(zip(before, found[1 : 1 + len(after)], strict=True))}
+            sent = map(torch.from_numpy, found[1 + len(after) :])
+            yield torch.from_numpy(found[0]), dict(zip(self.layers, sent, strict=True))
 
     def _all_at_once(self, x: Tensor) -> Iterator[tuple[Tensor, Spikes]]:
-        names = [name for values in self.layers.values() for name in values]
-        _, *found = self._run({"x": _array(x)}, ["mean", *names])
-        by_name = dict(zip(names, map(torch.from_numpy, found), strict=True))
-        for t in range(self.extra + self.steps):
-            yield x.new_zeros(len(x), 1), {layer: by_name[values[t]] for layer, values in self.layers.items()}
+        names = list(dict.fromkeys([*self.outputs, *(name for names in self.layers.values() for name in names)]))
+        found = dict(zip(names, map(torch.from_numpy, self._run(names, {"x": _array(x)})), strict=True))
+        for t, output in enumerate(self.outputs):
+            yield found[output], {layer: found[names[t]] for layer, names in self.layers.items()}
 
-    def _run(self, values: dict[str, Any], outputs: list[str]) -> list[Any]:
+    def _run(self, outputs: list[str], values: dict[str, Any]) -> list[Any]:
         try:
             return self.session.run(outputs, values)
         except Exception as error:

@@ -1,0 +1,216 @@
+"""From a converted network to integers: which weights share a scale, and how large it may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from ftbc.errors import InputError, NotFiniteError, UnsupportedError
+from ftbc.export.integer import IntegerNetwork
+from ftbc.export.rewrite import in_units, require_plain
+from ftbc.graph.ir import INPUT, Graph, Node
+from ftbc.graph.ops import (
+    Affine,
+    Concat,
+    MaxPool,
+    Pad,
+    Permute,
+    Reduce,
+    Reshape,
+    Slice,
+    Sum,
+    Synapses,
+    TransposedConvolution,
+)
+from ftbc.network import SpikingNetwork
+from ftbc.neuron import IntegrateFire, SpikingMaxPool, Temporal
+from ftbc.simulate.stepwise import stepwise
+
+BITS = range(2, 17)
+_SHUFFLES = (nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle)
+_EXACT = 1 << 24
+"""Whole numbers up to here are exact in float32."""
+
+
+@torch.no_grad()
+def integers(snn: SpikingNetwork, bits: int, images: Tensor, per_channel: bool = False) -> IntegerNetwork:
+    """The network with weights of ``bits`` bits, the sign included.
+
+    images: ``[N, ...]``, a few, whose largest pixel decides on the scale of the input. per_channel: a scale, and so a
+    threshold, for each channel; else for each layer.
+    """
+    if bits not in BITS:
+        raise InputError(f"bits={bits}: give a whole number from {BITS[0]} to {BITS[-1]}, the sign included")
+    snn._check(images, time_first=False)
+    largest = 2 ** (bits - 1) - 1
+    require_plain(snn, "integers")
+    graph = in_units(snn, sum_pools=True)
+    _require_whole(graph)
+    _weigh_every_path(graph)
+    image = _image_scale(images, bits)
+    owners: dict[str, str] = {}
+    scales: dict[str, Tensor] = {}
+    output = torch.ones(1, dtype=torch.float64)
+    graph.double()
+    for target in [*graph.of_type(IntegrateFire), None]:
+        layers = list(_layers(graph, target))
+        scale, unit = _scale(graph, target, layers, largest, per_channel), _unit(graph, target, layers, image)
+        for layer in layers:
+            if owners.setdefault(layer.name, _name(target)) != _name(target):
+                raise UnsupportedError(f"{layer.place} leads to '{owners[layer.name]}' and to '{_name(target)}', which need weights on scales of their own")
+            _round_layer(layer.module, scale, unit)
+        if target is None:
+            output = scale * unit
+        else:
+            _round_neuron(target.module, scale, unit)
+            scales[target.name] = scale * unit
+    graph.to(torch.float32 if _bound(graph, image, images, snn.extra_steps + snn.steps) < _EXACT else torch.float64)
+    return IntegerNetwork(graph, snn.steps, scales, image, output, snn.readout, snn.head)
+
+
+def _require_whole(graph: Graph) -> None:
+    """Refuse operations that make fractions of whole numbers."""
+    moving = (*Synapses, Affine, Sum, Temporal, Reshape, Permute, Concat, Slice, *MaxPool, *_SHUFFLES)
+    for node in graph:
+        module = node.module
+        whole = isinstance(module, moving) or (isinstance(module, Reduce) and not module.mean)
+        whole |= isinstance(module, nn.AvgPool2d | nn.AvgPool3d) and module.divisor_override == 1
+        whole |= isinstance(module, Pad) and (module.mode != "constant" or module.value == 0)
+        whole |= isinstance(module, nn.Upsample) and module.mode == "nearest"
+        if not whole:
+            raise UnsupportedError(f"{node.place} does not keep whole numbers whole: it cannot be written as integers; write ONNX")
+
+
+def _weigh_every_path(graph: Graph) -> None:
+    """Put a weight of 1 where spikes meet currents, or reach a neuron or the output, without weights of their own."""
+    weighted = {INPUT: False}
+    for node in list(graph):
+        found = [weighted[name] for name in node.inputs]
+        if isinstance(node.module, (*Synapses, Affine)):
+            if found[0]:
+                raise UnsupportedError(f"{node.place} reads the sums of other weights, with no neurons between: integers of few bits cannot carry them; write ONNX")
+            weighted[node.name] = True
+            continue
+        if isinstance(node.module, IntegrateFire) or (any(found) and not all(found)):
+            for name, known in zip(node.inputs, found, strict=True):
+                if not known:
+                    _insert_weight(graph, name, node)
+        weighted[node.name] = not isinstance(node.module, Temporal) and any(found)
+    if not weighted[graph.output]:
+        graph.output = _weight_of_one(graph, graph.output, f"{graph.output}_weight", None)
+
+
+def _insert_weight(graph: Graph, value: str, reader: Node) -> None:
+    name = _weight_of_one(graph, value, f"{reader.name}_weight", reader)
+    reader.inputs = tuple(name if read == value else read for read in reader.inputs)
+
+
+def _weight_of_one(graph: Graph, value: str, name: str, reader: Node | None) -> str:
+    ones = torch.ones((1,) * (len(graph.shape(value)) + 1), dtype=graph.tensors()[0].dtype)
+    node = Node(name, Affine(ones, torch.zeros_like(ones)), (value,), graph.shape(value))
+    return graph.append(node) if reader is None else graph.insert_before(reader.name, node)
+
+
+def _layers(graph: Graph, target: Node | None) -> Iterator[Node]:
+    """The weights whose sums reach a layer of neurons, or the output."""
+    waiting, seen = [*(target.inputs if target is not None else (graph.output,))], set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name == INPUT or isinstance(graph[name].module, Temporal):
+            continue
+        seen.add(name)
+        if isinstance(graph[name].module, (*Synapses, Affine)):
+            yield graph[name]
+        else:
+            waiting += graph[name].inputs
+
+
+def _scale(graph: Graph, target: Node | None, layers: list[Node], largest: int, per_channel: bool) -> Tensor:
+    """The largest whole number with which all these weights fit; one, or one for each channel."""
+    channels = graph.shape(graph.output)[0] if target is None else target.shape[0]
+    simple = per_channel and all(
+        layer.shape[0] == channels and not isinstance(layer.module, TransposedConvolution) for layer in layers
+    )
+    sizes = torch.zeros(channels if simple else 1, dtype=torch.float64)
+    for layer in layers:
+        module = layer.module
+        weight = module.scale[0] if isinstance(module, Affine) else module.weight
+        size = weight.abs().flatten(1).amax(1) if simple and weight.ndim > 1 else weight.abs()
+        sizes = torch.maximum(sizes, size if simple else size.max().reshape(1))
+    scale = torch.floor(largest / sizes.clamp(min=1 / _EXACT))
+    if not bool((scale >= 1).all()):
+        name = "the output" if target is None else target.place
+        raise UnsupportedError(f"the weights before {name} reach {float(sizes.max()):.3g} thresholds, more than {largest}: give more bits")
+    return scale
+
+
+def _unit(graph: Graph, target: Node | None, layers: list[Node], image: float) -> float:
+    """The scale of what these weights read: that of the image, or 1 for spikes."""
+    read = {_reads_image(graph, layer.inputs) for layer in layers}
+    if len(read) > 1:
+        raise UnsupportedError(f"'{_name(target)}' reads the image and spikes at once, which integers cannot; write ONNX")
+    return image if True in read else 1.0
+
+
+def _reads_image(graph: Graph, names: tuple[str, ...]) -> bool:
+    return any(
+        name == INPUT or (not isinstance(graph[name].module, Temporal) and _reads_image(graph, graph[name].inputs))
+        for name in names
+    )
+
+
+def _round_layer(module: nn.Module, scale: Tensor, unit: float) -> None:
+    if isinstance(module, Affine):
+        by_channel = scale.view(1, -1, *[1] * (module.scale.ndim - 2))
+        module.scale, module.shift = torch.round(module.scale * by_channel), torch.round(module.shift * by_channel * unit)
+        return
+    assert isinstance(module, Synapses)
+    by_row = scale.view(-1, *[1] * (module.weight.ndim - 1))
+    module.weight = nn.Parameter(torch.round(module.weight * by_row), requires_grad=False)
+    if module.bias is not None:
+        module.bias = nn.Parameter(torch.round(module.bias * scale * unit), requires_grad=False)
+
+
+def _round_neuron(neuron: nn.Module, scale: Tensor, unit: float) -> None:
+    assert isinstance(neuron, IntegrateFire)
+    by_neuron = scale.view(-1, *[1] * (neuron.initial.ndim - 1))
+    wide = len(scale) > 1
+    theta = torch.round(neuron.threshold * by_neuron * unit)
+    initial = torch.round(neuron.initial * by_neuron * unit)
+    rows = neuron.bias if neuron.bias.ndim > 2 or not wide else neuron.bias.expand(-1, len(scale))
+    bias = torch.round(rows * scale.view(1, -1, *[1] * (rows.ndim - 2)) * unit)
+    neuron.threshold, neuron.initial, neuron.bias = theta, initial, bias
+
+
+def _image_scale(images: Tensor, bits: int) -> float:
+    if not bool(torch.isfinite(images).all()):
+        raise NotFiniteError("the images to round on hold NaN or infinity: check how they are read and normalised")
+    largest = float(images.abs().max())
+    scale = (2 ** (max(bits, 8) - 1) - 1) / max(largest, 1e-30)
+    return float(math.floor(scale)) if scale >= 1 else scale
+
+
+def _bound(graph: Graph, image: float, images: Tensor, steps: int) -> float:
+    """How large a membrane can become, if the worst comes to the worst: every neuron fires, all weights of one sign."""
+    worst = graph.copy()
+    for tensor in worst.tensors():
+        tensor.data.abs_()
+    found = [0.0]
+
+    def fire(node: Node, current: Tensor) -> Tensor:
+        if isinstance(node.module, IntegrateFire):
+            size = float(current.max()) + float(node.module.bias.max()) + float(node.module.threshold.max())
+            found.append(steps * size + float(node.module.initial.max()))
+        return torch.ones(1, *node.shape, dtype=current.dtype)
+
+    brightest = torch.full((1, *graph.input_shape), round(image * float(images.abs().max())), dtype=torch.float64)
+    for output in stepwise(worst, brightest, 1, cell=fire):
+        found.append(float(output.max()))
+    return max(found)
+
+
+def _name(target: Node | None) -> str:
+    return "the output" if target is None else target.name
