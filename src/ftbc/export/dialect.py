@@ -85,6 +85,10 @@ DIALECTS = {
 }
 
 
+IMPORTERS = {entry.semantics.name: entry.semantics for entry in DIALECTS.values() if entry.semantics is not SOFT}
+"""What programs make of the neurons of their own dialect."""
+
+
 def dialect(name: str) -> Dialect:
     """A dialect by name."""
     if name not in DIALECTS:

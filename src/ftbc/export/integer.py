@@ -47,10 +47,13 @@ class IntegerNetwork:
         return torch.round(x * self.image)
 
     def run(self, x: Tensor) -> Tensor:
-        """The mean output after each step, ``[T, N, ...]``, in the ANN's own units."""
-        outputs = torch.stack([output for output, _ in self.recorded(x)])
-        mean = read(outputs, self.readout)
+        """What ``snn(x)`` gives: the answers after each step, ``[T, N, ...]``, in the ANN's own units."""
+        mean = self.means(x, torch.stack([output for output, _ in self.recorded(x)]))
         return mean if self.head is None else self.head(mean.flatten(0, 1)).unflatten(0, mean.shape[:2])
+
+    def means(self, x: Tensor, outputs: Tensor) -> Tensor:
+        """The answers before the head, from the outputs of all steps."""
+        return read(outputs, self.readout)
 
     def recorded(self, x: Tensor) -> Iterator[tuple[Tensor, Spikes]]:
         """Yield the output in the ANN's units and the spikes of each layer at each step."""

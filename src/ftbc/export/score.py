@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ftbc.calibrate.base import Progress, silent
 from ftbc.errors import InputError
-from ftbc.measure.evaluate import labelled_batches
+from ftbc.measure.evaluate import labelled_batches, shown_steps
 from ftbc.network import SpikingNetwork
 
 Run = Callable[[Tensor], Tensor]
@@ -37,7 +37,7 @@ class Score:
         columns = {"network": self.network, **self.others}
         widths = {name: max(len(name), 7) + 2 for name in columns}
         lines = ["   t" + "".join(f"{name:>{width}}" for name, width in widths.items())]
-        for t in shown(len(self.network)):
+        for t in shown_steps(len(self.network)):
             lines.append(f"{t:4}" + "".join(f"{columns[name][t - 1]:{width - 1}.2f}%" for name, width in widths.items()))
         return "\n".join([*lines, f"{self.images} images"])
 
@@ -57,9 +57,3 @@ def score(snn: SpikingNetwork, others: Mapping[str, Run], data: Any, progress: P
         raise InputError("the data to measure on holds no images")
     percent = {name: (100 * hits / images).tolist() for name, hits in right.items()}
     return Score(images, percent.pop("network"), percent)
-
-
-def shown(steps: int) -> list[int]:
-    """1, 2, 4, 8 ... and the last step."""
-    doubling = [1 << k for k in range(steps.bit_length()) if 1 << k < steps]
-    return [*doubling, steps]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ftbc.atomic import require_writable
+from ftbc.calibrate.base import Progress, silent
 from ftbc.errors import FileError
 from ftbc.export.agreement import Agreement, agreement, recorded
 from ftbc.export.integer_file import write
@@ -44,6 +45,7 @@ def weights(
     bits: int = 8,
     per_channel: bool = False,
     data: Any = None,
+    progress: Progress = silent,
 ) -> WeightsReport:
     """Write a network in integers, as an .npz file with a description in JSON beside it, and simulate it.
 
@@ -59,7 +61,7 @@ def weights(
     network = integers(snn, bits, images, per_channel)
     x = images[:16]
     found = agreement(recorded(snn.graph, x, snn.extra_steps + snn.steps), network.recorded(x))
-    measured = None if data is None else score(snn, {"integers": network.run}, data)
+    measured = None if data is None else score(snn, {"integers": network.run}, data, progress)
     more = {
         "recipe": snn.recipe.to_dict(),
         "accuracy": None if measured is None else {"network": measured.network, **measured.others},
