@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import nir
 import numpy as np
+import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
+nir = pytest.importorskip("nir")
 Values = dict[str, np.ndarray]
 
 

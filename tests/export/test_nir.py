@@ -19,10 +19,9 @@ from ftbc.export.rewrite import in_units, mean_bias
 from ftbc.threshold import MeanSquare
 
 from ..conftest import Refused
-from .interpreter import Interpreter
+from .interpreter import Interpreter, nir
 from .networks import NETWORKS, RECIPE, STEPS, converted
 
-nir = pytest.importorskip("nir")
 WRITABLE = [name for name in NETWORKS if name != "pooled"]
 
 
