@@ -67,7 +67,14 @@ class Interpreter:
         if isinstance(node, nir.Flatten):
             return total.reshape(len(total), -1)
         if isinstance(node, nir.Conv1d):
-            return _convolved(total[:, :, None], node.weight[:, :, None], node, (1, node.stride), (0, node.padding), (1, node.dilation))[:, :, 0]
+            return _convolved(
+                total[:, :, None],
+                node.weight[:, :, None],
+                node,
+                (1, node.stride),
+                (0, node.padding),
+                (1, node.dilation),
+            )[:, :, 0]
         if isinstance(node, nir.Conv2d):
             return _convolved(total, node.weight, node, tuple(node.stride), tuple(node.padding), tuple(node.dilation))
         if isinstance(node, nir.AvgPool2d):
@@ -75,9 +82,7 @@ class Interpreter:
         raise AssertionError(f"no such node: {node}")
 
 
-def _convolved(
-    x: np.ndarray, weight: np.ndarray, node: Any, stride: Any, padding: Any, dilation: Any
-) -> np.ndarray:
+def _convolved(x: np.ndarray, weight: np.ndarray, node: Any, stride: Any, padding: Any, dilation: Any) -> np.ndarray:
     assert tuple(map(int, dilation)) == (1, 1)
     groups = int(node.groups)
     windows = _windows(x, weight.shape[2:], stride, padding)

@@ -14,7 +14,7 @@ from .networks import converted
 
 def test_a_run_agrees_with_itself() -> None:
     snn, images = converted("plain")
-    found = agreement(recorded(snn.graph, images, 5), recorded(snn.graph, images, 5))
+    found = agreement(recorded(snn.graph, images, 5), recorded(snn.graph.copy(), images, 5))
     per_image = sum(torch.Size(row.shape).numel() for row in snn.layers())
     assert found.equal and found.share == 1 and found.largest == 0
     assert found.neuron_steps == 5 * len(images) * per_image and found.spikes > 0
@@ -24,10 +24,10 @@ def test_a_run_agrees_with_itself() -> None:
 def test_differences_are_counted_one_by_one() -> None:
     snn, images = converted("residual")
     rule = Semantics("hard", hard=True)
-    found = agreement(recorded(snn.graph, images, 5), recorded(snn.graph, images, 5, rule.cell()))
+    found = agreement(recorded(snn.graph, images, 5), recorded(snn.graph.copy(), images, 5, rule.cell()))
     expected = dict.fromkeys((row.name for row in snn.layers()), 0)
     for (_, a), (_, b) in zip(
-        recorded(snn.graph, images, 5), recorded(snn.graph, images, 5, rule.cell()), strict=True
+        recorded(snn.graph, images, 5), recorded(snn.graph.copy(), images, 5, rule.cell()), strict=True
     ):
         for name in expected:
             expected[name] += sum(bool(x) != bool(y) for x, y in zip(a[name].flatten(), b[name].flatten(), strict=True))
@@ -41,7 +41,7 @@ def test_parts_add_up() -> None:
     rule = Semantics("hard", hard=True)
 
     def compared(x: torch.Tensor):
-        return agreement(recorded(snn.graph, x, 5), recorded(snn.graph, x, 5, rule.cell()))
+        return agreement(recorded(snn.graph, x, 5), recorded(snn.graph.copy(), x, 5, rule.cell()))
 
     whole, parts = compared(images), compared(images[:2]) + compared(images[2:])
     assert (whole.neuron_steps, whole.spikes, whole.different, whole.layers) == (
@@ -52,6 +52,4 @@ def test_parts_add_up() -> None:
 def test_another_network_is_refused(refused: Refused) -> None:
     snn, images = converted("plain")
     other, _ = converted("residual")
-    refused(
-        InputError, "another network", agreement, recorded(snn.graph, images, 5), recorded(other.graph, images, 5)
-    )
+    refused(InputError, "another network", agreement, recorded(snn.graph, images, 5), recorded(other.graph, images, 5))

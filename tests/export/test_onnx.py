@@ -51,7 +51,9 @@ def test_the_model_of_all_steps_is_the_network(name: str, tmp_path: Path) -> Non
     snn, images = single(name)
     ftbc.export.onnx(snn, tmp_path / "net.onnx", all_at_once=True)
     run = session(tmp_path / "net.onnx")
-    assert [entry.name for entry in run.get_inputs()] == ["x"] and [entry.name for entry in run.get_outputs()] == ["mean"]
+    assert [entry.name for entry in run.get_inputs()] == ["x"] and [entry.name for entry in run.get_outputs()] == [
+        "mean"
+    ]
     for count in (1, 2, 5):
         (found,) = run.run(None, {"x": images[:count].numpy()})
         assert found.shape == (STEPS, count, *snn.graph.shape(snn.graph.output))
@@ -102,7 +104,11 @@ def test_per_neuron_constants(tmp_path: Path) -> None:
     snn, images = single("plain")
     neuron = snn.graph[snn.layers()[0].name].module
     shape = snn.layers()[0].shape
-    neuron.set(neuron.threshold.view(-1, 1, 1) * (1 + 0.1 * torch.rand(shape)), torch.rand(shape), 0.1 * torch.randn(STEPS, *shape))
+    neuron.set(
+        neuron.threshold.view(-1, 1, 1) * (1 + 0.1 * torch.rand(shape)),
+        torch.rand(shape),
+        0.1 * torch.randn(STEPS, *shape),
+    )
     for all_at_once in (False, True):
         assert ftbc.export.onnx(snn, tmp_path / "net.onnx", all_at_once=all_at_once, images=images).agreement.equal
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 import ftbc
 from ftbc.errors import FileError, InputError, UnsupportedError

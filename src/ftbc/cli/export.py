@@ -52,9 +52,7 @@ def write_nir(
     Example: `ftbc export nir resnet20.snn --to resnet20.nir`
     """
     require_writable(to, json)
-    report = ftbc.export.nir(
-        ftbc.load(network), to, dialect=dialect, bias=bias, images=_images(data, normalise, seed)
-    )
+    report = ftbc.export.nir(ftbc.load(network), to, dialect=dialect, bias=bias, images=_images(data, normalise, seed))
     typer.echo(str(report))
     write_json(json, asdict(report))
 
@@ -76,9 +74,7 @@ def write_onnx(
     Example: `ftbc export onnx resnet20.snn --to resnet20.onnx --all-steps`
     """
     require_writable(to, json)
-    report = ftbc.export.onnx(
-        ftbc.load(network), to, all_at_once=all_steps, images=_images(data, normalise, seed)
-    )
+    report = ftbc.export.onnx(ftbc.load(network), to, all_at_once=all_steps, images=_images(data, normalise, seed))
     typer.echo(str(report))
     write_json(json, asdict(report))
 

@@ -10,32 +10,31 @@ from ftbc.graph.ir import Node, Shape
 
 
 def reach(node: Node, space: Shape, wanted: Shape) -> tuple[list[int], list[int]]:
-    """The smallest kernel, and the stride, with which a convolution makes ``wanted`` pixels of those of ``space``.
+    """The smallest kernel, and the strides, with which a convolution makes ``wanted`` pixels of those of ``space``.
 
-    In each direction 1 + (n - k) // s must be the wanted number m: s lies between (n - k) / m and (n - k) / (m - 1).
+    In each direction 1 + (n - k) // s must be the wanted number. The kernel is square, if it can be.
     """
-    found = [_one(n, m) for n, m in zip(space, wanted, strict=True)]
-    if None in found:
+    for kernel in range(1, min(space) + 1):
+        strides = [_stride(n, m, kernel) for n, m in zip(space, wanted, strict=True)]
+        if None not in strides:
+            return [kernel] * len(space), strides  # type: ignore[return-value]
+    if any(m > n for n, m in zip(space, wanted, strict=True)):
         raise UnsupportedError(
-            f"{node.place} has more pixels, {list(wanted)}, than the image, {list(space)}: clock channels cannot reach "
-            "it; write bias='mean', or ONNX"
+            f"{node.place} has more pixels, {list(wanted)}, than the image, {list(space)}: NIR's clock channels cannot "
+            "reach it; write ONNX"
         )
-    kernels, strides = zip(*found, strict=True)  # type: ignore[arg-type]
-    return list(kernels), list(strides)
+    return [n - m + 1 for n, m in zip(space, wanted, strict=True)], [1] * len(space)
 
 
-def _one(length: int, wanted: int) -> tuple[int, int] | None:
-    """Kernel and stride in one direction.
+def _stride(length: int, wanted: int, kernel: int) -> int | None:
+    """The stride with which a kernel finds so many places in one direction, if there is one.
 
-    >>> _one(32, 16), _one(32, 1), _one(32, 30), _one(7, 3), _one(3, 4)
-    ((1, 2), (1, 32), (3, 1), (1, 3), None)
+    >>> _stride(32, 16, 1), _stride(32, 1, 1), _stride(32, 30, 1), _stride(32, 30, 3), _stride(3, 4, 1)
+    (2, 32, None, 1, None)
     """
-    for kernel in range(1, length + 1):
-        left = length - kernel
-        stride = left // wanted + 1  # the smallest that makes no more than the wanted number
-        if 1 + left // stride == wanted:
-            return kernel, stride
-    return None
+    left = length - kernel
+    stride = left // wanted + 1  # the smallest that makes no more than the wanted number
+    return stride if left >= 0 and 1 + left // stride == wanted else None
 
 
 def ticks(steps: int, images: int, space: Shape, like: Tensor) -> Tensor:

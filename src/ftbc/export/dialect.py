@@ -19,81 +19,76 @@ from ftbc.export.semantics import SOFT, Semantics
 class Dialect:
     """How files for one program are written.
 
-    semantics: what it does with the neurons; neuron: the word it takes for one; dt: its time step in seconds; scales,
-    groups, flattens, averages: whether it takes NIR's factors, convolutions in groups, flattening (some flatten the
-    batch with it) and average pools; old: whether it needs a file as nir 1.0.4 wrote them;
-    resistance: what it wants of an IF neuron that adds up its input as it is; read_by: how it is called.
+    semantics: what it does with the neurons; neuron: the word it takes for one; dt: its time step in seconds; read_by:
+    how it is called. plain: it takes factors and convolutions in groups as they are; else both become convolutions with
+    all their zeros. flattens: it flattens images and not the batch with them; averages: it takes average pools, else
+    pools that add; waves: it takes convolutions in one dimension; old: it needs a file as nir 1.0.4 wrote them, with
+    one number for the constants of a layer of neurons.
     """
 
     name: str
     semantics: Semantics
-    neuron: Literal["threshold", "IF", "LIF", "CubaLIF"]
+    neuron: Literal["Threshold", "IF", "LIF", "CubaLIF"]
     dt: float
     read_by: str
-    scales: bool = False
-    groups: bool = True
-    flattens: bool = False
+    plain: bool = False
+    flattens: bool = True
     averages: bool = True
+    waves: bool = True
     old: bool = False
-    resistance: float = 1.0
 
     @property
     def just_below(self) -> bool:
         """Whether the threshold is written as the number before 1, because a spike must come at 1 already."""
-        return self.neuron == "threshold" or self.semantics.strict
+        return self.neuron == "Threshold" or self.semantics.strict
 
 
-DIALECTS = {
-    entry.name: entry
-    for entry in (
-        Dialect("nir", SOFT, "threshold", 1.0, "ftbc.export.read_nir(path)", scales=True, flattens=True),
-        Dialect(
-            "spikingjelly",
-            Semantics("SpikingJelly", hard=True),
-            "IF",
-            1e-4,
-            "spikingjelly.activation_based.nir_exchange.import_from_nir(path)",
-            groups=False,
-            flattens=True,
-            resistance=1e4,
-        ),
-        Dialect(
-            "snntorch",
-            Semantics("snnTorch", hard=True, strict=True),
-            "LIF",
-            1e-4,
-            "snntorch.import_nir.import_from_nir(nir.read(path))",
-        ),
-        Dialect(
-            "sinabs",
-            Semantics("sinabs", several=True),
-            "LIF",
-            1.0,
-            "sinabs.nir.from_nir(nir.read(path), batch_size=N)",
-            averages=False,
-            old=True,
-        ),
-        Dialect(
-            "norse",
-            Semantics("Norse", hard=True, strict=True),
-            "IF",
-            1e-3,
-            "norse.torch.from_nir(nir.read(path))",
-            averages=False,
-        ),
-    )
-}
-
-
-IMPORTERS = {entry.semantics.name: entry.semantics for entry in DIALECTS.values() if entry.semantics is not SOFT}
+_ALL = (
+    Dialect("nir", SOFT, "Threshold", 1.0, "ftbc.export.read_nir(path)", plain=True),
+    Dialect(
+        "spikingjelly",
+        Semantics("SpikingJelly", hard=True),
+        "IF",
+        1e-4,
+        "spikingjelly.activation_based.nir_exchange.import_from_nir(path)",
+    ),
+    Dialect(
+        "snntorch",
+        Semantics("snnTorch", hard=True, strict=True),
+        "LIF",
+        1e-4,
+        "snntorch.import_nir.import_from_nir(nir.read(path))",
+        flattens=False,
+    ),
+    Dialect(
+        "sinabs",
+        Semantics("sinabs", several=True),
+        "LIF",
+        1.0,
+        "sinabs.nir.from_nir(nir.read(path), batch_size=N)",
+        averages=False,
+        waves=False,
+        old=True,
+    ),
+    Dialect(
+        "norse",
+        Semantics("Norse", hard=True, strict=True),
+        "CubaLIF",
+        1e-3,
+        "norse.torch.from_nir(nir.read(path), reset_method=norse.torch.functional.reset.reset_subtract)",
+        flattens=False,
+        averages=False,
+        waves=False,
+    ),
+)
+DIALECTS = {entry.name: entry for entry in _ALL}
+IMPORTERS = {entry.semantics.name: entry.semantics for entry in _ALL if entry.semantics is not SOFT}
 """What programs make of the neurons of their own dialect."""
 
 
-def dialect(name: str) -> Dialect:
+def dialect_named(name: str) -> Dialect:
     """A dialect by name."""
     if name not in DIALECTS:
         nearest = difflib.get_close_matches(str(name), DIALECTS, 1, 0.0)[0]
-        raise RecipeError(
-            f"NIR has no dialect {name!r:.40}; did you mean '{nearest}'? There are {', '.join(DIALECTS)}"
-        )
+        raise RecipeError(f"NIR has no dialect {name!r:.40}; did you mean '{nearest}'? There are {', '.join(DIALECTS)}")
     return DIALECTS[name]

@@ -18,7 +18,7 @@ from torch import Tensor, fx, nn
 
 from ftbc.errors import FtbcError, InputError, RecipeError, UnsupportedError
 from ftbc.export.rewrite import first_bias, in_units, require_plain
-from ftbc.graph.ir import INPUT, Graph, Node
+from ftbc.graph.ir import INPUT, Node
 from ftbc.graph.ops import Concat, Sum
 from ftbc.network import SpikingNetwork
 from ftbc.neuron import IntegrateFire, SpikingMaxPool
@@ -131,9 +131,7 @@ def _module(
     return kind(owner, wiring).eval()
 
 
-def _translated(
-    node: Node, make: Make, over_time: Callable[[nn.Module], nn.Module] | None, library: str
-) -> nn.Module:
+def _translated(node: Node, make: Make, over_time: Callable[[nn.Module], nn.Module] | None, library: str) -> nn.Module:
     if isinstance(node.module, IntegrateFire):
         rows = first_bias(node.module)
         return make(node, rows if rows.ndim > 2 else rows.view(*rows.shape, *[1] * (len(node.shape) - 1)))
@@ -182,7 +180,9 @@ def _bias_of(base: Any) -> Callable[[Tensor, str], nn.Module]:
 
 def _require_step(t: int, rows: Tensor) -> None:
     if t >= len(rows):
-        raise InputError(f"step {t + 1} of a network converted for {len(rows)} steps: put it to rest before another input")
+        raise InputError(
+            f"step {t + 1} of a network converted for {len(rows)} steps: put it to rest before another input"
+        )
 
 
 def _library(name: str) -> Any:
@@ -190,4 +190,6 @@ def _library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
-        raise FtbcError(f"a module of {package} needs the package '{package}' ({error}): pip install {package}") from error
+        raise FtbcError(
+            f"a module of {package} needs the package '{package}' ({error}): pip install {package}"
+        ) from error

@@ -10,19 +10,19 @@ import torch
 from torch import Tensor
 
 from ftbc.atomic import replacing, require_writable
-from ftbc.errors import InputError, RecipeError
+from ftbc.errors import RecipeError
 from ftbc.export.agreement import Agreement, agreement, recorded
-from ftbc.export.dialect import Dialect, dialect as dialect_by_name
+from ftbc.export.dialect import Dialect, dialect_named
 from ftbc.export.nir_draw import Drawing
 from ftbc.export.nir_file import require_nir, to_bytes
 from ftbc.export.nir_read import network_of
 from ftbc.export.rewrite import fully_convolutional, in_units, mean_bias, pads_into_weights, require_plain, windows
+from ftbc.export.sample import require_network, sample
 from ftbc.graph.ir import Graph
 from ftbc.graph.spec import describe
 from ftbc.network import SpikingNetwork
 
 BIASES = ("clock", "mean")
-_NOISE = 4
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,9 @@ def nir(
     ``[N, ...]``, on which the file is run before it is called done; by default noise. Thresholds are scaled to 1. The
     file gives the output of single steps; means over time, or the network's readout, are the reader's to take.
 
-    >>> import ftbc
-    >>> ann, x = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)), torch.rand(64, 4)
-    >>> report = nir(ftbc.convert(ann.double(), x.double(), steps=4), "/tmp/example.nir")
-    >>> report.agreement.equal
-    True
     """
-    package, words = require_nir(), dialect_by_name(dialect)
-    if not isinstance(snn, SpikingNetwork):
-        raise InputError(f"a {type(snn).__name__} cannot be exported: give the network that ftbc.convert gave back")
+    package, words = require_nir(), dialect_named(dialect)
+    require_network(snn)
     if bias not in BIASES:
         raise RecipeError(f"bias={bias!r:.40}: choose 'clock' (exact) or 'mean' (without time, and so less accurate)")
     path = Path(path)
@@ -80,15 +74,15 @@ def nir(
     require_plain(snn, "NIR")
     graph, lost = _prepared(snn, words, bias)
     drawing = Drawing(graph, words, clock=snn.extra_steps + snn.steps if bias == "clock" else 0, nir=package)
-    content = to_bytes(drawing.nodes, drawing.edges, _header(snn, drawing, words), words.old)
+    content = to_bytes(drawing.words.nodes, drawing.words.edges, _header(snn, drawing, words), words.old)
     back = network_of(content, path)
-    sample, checked_on = _sample(snn, images)
+    x, checked_on = sample(snn, images)
     steps = snn.extra_steps + snn.steps
-    found = agreement(recorded(snn.graph, sample, steps), recorded(back.graph.to(sample.device), sample, steps))
+    found = agreement(recorded(snn.graph, x, steps), recorded(back.graph.to(x.device), x, steps))
     with replacing(path) as file:
         file.write(content)
-    notes = tuple(_notes(snn, words, bias, lost))
-    return NirReport(str(path), dialect, bias, len(content), len(drawing.nodes), found, checked_on, lost, notes)
+    notes = tuple(_notes(snn, words, drawing, lost))
+    return NirReport(str(path), dialect, bias, len(content), len(drawing.words.nodes), found, checked_on, lost, notes)
 
 
 def _prepared(snn: SpikingNetwork, words: Dialect, bias: str) -> tuple[Graph, dict[str, float]]:
@@ -109,7 +103,7 @@ def _header(snn: SpikingNetwork, drawing: Drawing, words: Dialect) -> dict[str, 
         "steps": snn.steps,
         "extra_steps": snn.extra_steps,
         "clock": bool(drawing.clock),
-        "dtype": str(drawing.dtype).removeprefix("torch."),
+        "dtype": str(drawing.words.dtype).removeprefix("torch."),
         "input_shape": snn.graph.input_shape,
         "output_shape": snn.graph.shape(snn.graph.output),
         "neurons": drawing.names,
@@ -119,19 +113,10 @@ def _header(snn: SpikingNetwork, drawing: Drawing, words: Dialect) -> dict[str, 
     }
 
 
-def _sample(snn: SpikingNetwork, images: Tensor | None) -> tuple[Tensor, str]:
-    weight = snn.graph.tensors()[0]
-    if images is None:
-        noise = torch.randn(_NOISE, *snn.graph.input_shape, generator=torch.Generator().manual_seed(0))
-        return noise.to(weight), f"{_NOISE} images of noise"
-    snn._check(images, time_first=False)
-    return images, f"{len(images)} images"
-
-
-def _notes(snn: SpikingNetwork, words: Dialect, bias: str, lost: dict[str, float]) -> list[str]:
+def _notes(snn: SpikingNetwork, words: Dialect, drawing: Drawing, lost: dict[str, float]) -> list[str]:
     steps = snn.extra_steps + snn.steps
     found = []
-    if bias == "clock":
+    if drawing.clock:
         found.append(
             f"input: the image with {steps} more channels; at step t (from 0) channel t of these is all ones, the "
             f"others are zero; the file is for {steps} steps"
@@ -146,6 +131,11 @@ def _notes(snn: SpikingNetwork, words: Dialect, bias: str, lost: dict[str, float
         found.append(
             f"{words.semantics.name} reads these neurons with {words.semantics.in_words}: it runs another network; "
             "ftbc export verify tells its accuracy"
+        )
+    if drawing.words.unchecked:
+        found.append(
+            f"read it with nir.read(path, type_check=False): nir takes '{drawing.words.unchecked[0]}' for a convolution "
+            "without groups and with a square kernel"
         )
     if snn.readout is not None:
         found.append("the network weighs its steps: the matrix is in the file's metadata, and the reader's to apply")

@@ -147,11 +147,12 @@ class _Reader:
         if not bool(((theta == 1) | (theta == below)).all()):
             raise FileError(f"the neurons {name!r:.80} have thresholds other than 1")
         one, bias = torch.ones(1, dtype=self.dtype), self.timed.pop(source, None)
-        neuron = IntegrateFire(self.total, theta.ndim)
+        shape = self.graph.shape(self.values[source])
+        if tuple(theta.shape) not in (shape, (1,)):
+            raise FileError(f"the neurons {name!r:.80} do not fit what reaches them")
+        neuron = IntegrateFire(self.total, len(shape))
         neuron.set(one, torch.zeros_like(one), None if bias is None else by_channel(bias))
         self.values[name] = self._append(self.header["neurons"][name], neuron, self.values[source])
-        if self.graph[self.values[name]].shape != tuple(theta.shape):
-            raise FileError(f"the neurons {name!r:.80} do not fit what reaches them")
 
     def _output(self, sources: list[str]) -> None:
         value, wanted = self._sum("output", sources), _shape(self.header["output_shape"])

@@ -69,7 +69,14 @@ def _convolution(call: _Call) -> str:
         x, sides = _padded(call, x, sides, module.padding_mode, 0.0), [0] * len(sides)
     weights = [call.constant("weight", module.weight)]
     weights += [] if module.bias is None else [call.constant("bias", module.bias)]
-    return call.add("Conv", [x, *weights], strides=list(module.stride), pads=sides, dilations=list(module.dilation), group=module.groups)
+    return call.add(
+        "Conv",
+        [x, *weights],
+        strides=list(module.stride),
+        pads=sides,
+        dilations=list(module.dilation),
+        group=module.groups,
+    )
 
 
 def _sides(module: Any) -> list[int]:
@@ -106,7 +113,9 @@ def _linear(call: _Call) -> str:
 def _sum(call: _Call) -> str:
     terms = []
     for index, (x, weight) in enumerate(zip(call.inputs, call.module.weights, strict=True)):
-        terms.append(x if weight == 1 else call.part("Mul", [x, call.constant(f"weight_{index}", torch.tensor(weight))]))
+        terms.append(
+            x if weight == 1 else call.part("Mul", [x, call.constant(f"weight_{index}", torch.tensor(weight))])
+        )
     total = terms[0]
     for term in terms[1:-1]:
         total = call.part("Add", [total, term])
@@ -227,7 +236,9 @@ def _upsample(call: _Call) -> str:
     module, before, after = call.module, call.before[1:], call.node.shape[1:]
     linear = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "trilinear": "linear"}.get(module.mode)
     if linear is None or any(large % small for large, small in zip(after, before, strict=True)):
-        raise call.refuse(f"it enlarges {list(before)} to {list(after)} by {module.mode!r}; whole factors, nearest or linear, can be")
+        raise call.refuse(
+            f"it enlarges {list(before)} to {list(after)} by {module.mode!r}; whole factors, nearest or linear, can be"
+        )
     scales = call.constant("scales", torch.tensor([1.0, 1.0, *(a / b for a, b in zip(after, before, strict=True))]))
     if linear == "nearest":
         settings = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
@@ -251,7 +262,9 @@ def _to_depth(call: _Call) -> str:
 def _shuffle(call: _Call) -> str:
     channels, *space = call.before
     groups = call.module.groups
-    split = call.part("Reshape", [call.inputs[0], call.constant("split", [-1, groups, channels // groups, math.prod(space)])])
+    split = call.part(
+        "Reshape", [call.inputs[0], call.constant("split", [-1, groups, channels // groups, math.prod(space)])]
+    )
     moved = call.part("Transpose", [split], perm=[0, 2, 1, 3])
     return call.add("Reshape", [moved, call.constant("shape", [-1, *call.before])])
 

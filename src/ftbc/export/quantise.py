@@ -26,7 +26,7 @@ from ftbc.graph.ops import (
     TransposedConvolution,
 )
 from ftbc.network import SpikingNetwork
-from ftbc.neuron import IntegrateFire, SpikingMaxPool, Temporal
+from ftbc.neuron import IntegrateFire, Temporal
 from ftbc.simulate.stepwise import stepwise
 
 BITS = range(2, 17)
@@ -60,7 +60,9 @@ def integers(snn: SpikingNetwork, bits: int, images: Tensor, per_channel: bool =
         scale, unit = _scale(graph, target, layers, largest, per_channel), _unit(graph, target, layers, image)
         for layer in layers:
             if owners.setdefault(layer.name, _name(target)) != _name(target):
-                raise UnsupportedError(f"{layer.place} leads to '{owners[layer.name]}' and to '{_name(target)}', which need weights on scales of their own")
+                raise UnsupportedError(
+                    f"{layer.place} leads to '{owners[layer.name]}' and to '{_name(target)}', which need weights on scales of their own"
+                )
             _round_layer(layer.module, scale, unit)
         if target is None:
             output = scale * unit
@@ -81,7 +83,9 @@ def _require_whole(graph: Graph) -> None:
         whole |= isinstance(module, Pad) and (module.mode != "constant" or module.value == 0)
         whole |= isinstance(module, nn.Upsample) and module.mode == "nearest"
         if not whole:
-            raise UnsupportedError(f"{node.place} does not keep whole numbers whole: it cannot be written as integers; write ONNX")
+            raise UnsupportedError(
+                f"{node.place} does not keep whole numbers whole: it cannot be written as integers; write ONNX"
+            )
 
 
 def _weigh_every_path(graph: Graph) -> None:
@@ -91,7 +95,9 @@ def _weigh_every_path(graph: Graph) -> None:
         found = [weighted[name] for name in node.inputs]
         if isinstance(node.module, (*Synapses, Affine)):
             if found[0]:
-                raise UnsupportedError(f"{node.place} reads the sums of other weights, with no neurons between: integers of few bits cannot carry them; write ONNX")
+                raise UnsupportedError(
+                    f"{node.place} reads the sums of other weights, with no neurons between: integers of few bits cannot carry them; write ONNX"
+                )
             weighted[node.name] = True
             continue
         if isinstance(node.module, IntegrateFire) or (any(found) and not all(found)):
@@ -143,7 +149,9 @@ def _scale(graph: Graph, target: Node | None, layers: list[Node], largest: int, 
     scale = torch.floor(largest / sizes.clamp(min=1 / _EXACT))
     if not bool((scale >= 1).all()):
         name = "the output" if target is None else target.place
-        raise UnsupportedError(f"the weights before {name} reach {float(sizes.max()):.3g} thresholds, more than {largest}: give more bits")
+        raise UnsupportedError(
+            f"the weights before {name} reach {float(sizes.max()):.3g} thresholds, more than {largest}: give more bits"
+        )
     return scale
 
 
@@ -151,7 +159,9 @@ def _unit(graph: Graph, target: Node | None, layers: list[Node], image: float) -
     """The scale of what these weights read: that of the image, or 1 for spikes."""
     read = {_reads_image(graph, layer.inputs) for layer in layers}
     if len(read) > 1:
-        raise UnsupportedError(f"'{_name(target)}' reads the image and spikes at once, which integers cannot; write ONNX")
+        raise UnsupportedError(
+            f"'{_name(target)}' reads the image and spikes at once, which integers cannot; write ONNX"
+        )
     return image if True in read else 1.0
 
 
@@ -165,7 +175,10 @@ def _reads_image(graph: Graph, names: tuple[str, ...]) -> bool:
 def _round_layer(module: nn.Module, scale: Tensor, unit: float) -> None:
     if isinstance(module, Affine):
         by_channel = scale.view(1, -1, *[1] * (module.scale.ndim - 2))
-        module.scale, module.shift = torch.round(module.scale * by_channel), torch.round(module.shift * by_channel * unit)
+        module.scale, module.shift = (
+            torch.round(module.scale * by_channel),
+            torch.round(module.shift * by_channel * unit),
+        )
         return
     assert isinstance(module, Synapses)
     by_row = scale.view(-1, *[1] * (module.weight.ndim - 1))

@@ -38,7 +38,9 @@ class Score:
         widths = {name: max(len(name), 7) + 2 for name in columns}
         lines = ["   t" + "".join(f"{name:>{width}}" for name, width in widths.items())]
         for t in shown_steps(len(self.network)):
-            lines.append(f"{t:4}" + "".join(f"{columns[name][t - 1]:{width - 1}.2f}%" for name, width in widths.items()))
+            lines.append(
+                f"{t:4}" + "".join(f"{columns[name][t - 1]:{width - 1}.2f}%" for name, width in widths.items())
+            )
         return "\n".join([*lines, f"{self.images} images"])
 
 

@@ -81,6 +81,7 @@ def verify(path: str | Path, snn: SpikingNetwork, data: Any, *, progress: Progre
     found: Agreement | None = None
     images = 0
     for x, y in labelled_batches(data):
+        snn._check(x, time_first=False)
         own: list[Tensor] = []
         others: list[Tensor] = []
         step = agreement(

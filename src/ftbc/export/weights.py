@@ -31,7 +31,9 @@ class WeightsReport:
     score: Score | None
 
     def __str__(self) -> str:
-        lines = [f"{self.path} and {Path(self.path).with_suffix('.json')}: weights of {self.bits} bits, {self.bytes / 1e6:.2f} MB"]
+        lines = [
+            f"{self.path} and {Path(self.path).with_suffix('.json')}: weights of {self.bits} bits, {self.bytes / 1e6:.2f} MB"
+        ]
         lines += [f"in integers: {self.agreement}"]
         return "\n".join([*lines, *([str(self.score)] if self.score is not None else [])])
 
@@ -56,7 +58,9 @@ def weights(
     require_network(snn)
     path = Path(path)
     if path.suffix != ".npz":
-        raise FileError(f"cannot write '{path}': integers go into an .npz file, with the description as .json beside it")
+        raise FileError(
+            f"cannot write '{path}': integers go into an .npz file, with the description as .json beside it"
+        )
     require_writable(path, path.with_suffix(".json"))
     network = integers(snn, bits, images, per_channel)
     x = images[:16]
