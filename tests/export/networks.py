@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 from collections.abc import Callable
 
 import torch
@@ -102,9 +104,15 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 }
 
 
-def converted(name: str, recipe: ftbc.Recipe = RECIPE, steps: int = STEPS) -> tuple[ftbc.SpikingNetwork, Tensor]:
-    """A network of the table, converted in double precision, and images for it."""
+def converted(name: str, recipe: ftbc.Recipe = RECIPE) -> tuple[ftbc.SpikingNetwork, Tensor]:
+    """A network of the table, converted in double precision, and images for it; a copy, to do anything with."""
+    snn, images = _converted(name, recipe)
+    return copy.deepcopy(snn), images.clone()
+
+
+@functools.cache
+def _converted(name: str, recipe: ftbc.Recipe) -> tuple[ftbc.SpikingNetwork, Tensor]:
     torch.manual_seed(3)
     make, shape = NETWORKS[name]
     images = torch.randn(24, *shape, dtype=torch.float64)
-    return ftbc.convert(_settled(make()), images, steps, recipe), images[:6]
+    return ftbc.convert(_settled(make()), images, STEPS, recipe), images[:6]

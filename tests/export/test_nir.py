@@ -41,8 +41,10 @@ def compared(snn: ftbc.SpikingNetwork, other: ftbc.SpikingNetwork, images: Tenso
 @pytest.mark.parametrize("name", WRITABLE)
 def test_every_spike_comes_back(name: str, dialect: str, tmp_path: Path, refused: Refused) -> None:
     snn, images = converted(name)
-    if name == "before" and not DIALECTS[dialect].plain:
-        refused(UnsupportedError, (dialect, "pixel"), ftbc.export.nir, snn, tmp_path / "net.nir", dialect=dialect)
+    words = DIALECTS[dialect]
+    if (name == "before" and not words.plain) or (name == "waves" and not words.waves):
+        reason = "pixel" if name == "before" else "one dimension"
+        refused(UnsupportedError, (dialect, reason), ftbc.export.nir, snn, tmp_path / "net.nir", dialect=dialect)
         assert not list(tmp_path.iterdir())
         return
     report = ftbc.export.nir(snn, tmp_path / "net.nir", dialect=dialect)
@@ -97,7 +99,7 @@ def test_readout_head_and_extra_steps_come_back(tmp_path: Path) -> None:
 def test_a_reader_who_knows_nothing_of_us_sees_the_same_spikes(name: str, tmp_path: Path) -> None:
     """Nodes and edges by NIR's own definitions, in numpy, with image and clock as the only input."""
     snn, images = converted(name)
-    file = nir.read(written(snn, tmp_path))
+    file = nir.read(written(snn, tmp_path), type_check=False)
     images = images[:2]
     clock = ticks(STEPS, len(images), snn.graph.input_shape[1:], images)
     run = Interpreter(file)
@@ -143,7 +145,10 @@ def test_mean_bias_has_no_clock_and_says_what_it_loses(name: str, tmp_path: Path
     assert report.lost == pytest.approx(lost) and max(lost.values()) > 0
     assert not report.agreement.equal and report.checked_on == f"{len(images)} images"
     assert any("lossy" in note and max(lost, key=lost.__getitem__) in note for note in report.notes)
-    assert tuple(nir.read(tmp_path / "net.nir").nodes["input"].input_type["input"]) == snn.graph.input_shape
+    assert (
+        tuple(nir.read(tmp_path / "net.nir", type_check=False).nodes["input"].input_type["input"])
+        == snn.graph.input_shape
+    )
     assert agreement(recorded(graph, images, STEPS), recorded(back.graph, images, STEPS)).equal
 
 
@@ -165,4 +170,4 @@ def test_a_convolution_reaches_every_smaller_size(length: int) -> None:
 
 
 def test_no_convolution_reaches_a_larger_size(refused: Refused) -> None:
-    refused(UnsupportedError, ("here", "bias='mean'"), reach, _Node(), (4,), (5,))
+    refused(UnsupportedError, ("here", "[5]", "write ONNX"), reach, _Node(), (4,), (5,))

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from ftbc.errors import FtbcError, InputError, RecipeError, UnsupportedError
+from ftbc.errors import FtbcError, InputError, RecipeError, UnsupportedError, first_line
 from ftbc.export.rewrite import first_bias, in_units, require_plain
 from ftbc.graph.ir import INPUT, Node
 from ftbc.graph.ops import Concat, Sum
@@ -137,7 +137,8 @@ def _translated(node: Node, make: Make, over_time: Callable[[nn.Module], nn.Modu
         return make(node, rows if rows.ndim > 2 else rows.view(*rows.shape, *[1] * (len(node.shape) - 1)))
     if isinstance(node.module, SpikingMaxPool):
         raise UnsupportedError(
-            f"{node.place} remembers what it has sent, which no layer of {library} does: convert with pool='average', or write ONNX"
+            f"{node.place} remembers what it has sent, which no layer of {library} does: convert with pool='average', "
+            "or write ONNX"
         )
     return node.module if over_time is None else over_time(node.module)
 
@@ -191,5 +192,5 @@ def _library(name: str) -> Any:
     except ImportError as error:
         package = name.partition(".")[0]
         raise FtbcError(
-            f"a module of {package} needs the package '{package}' ({error}): pip install {package}"
+            f"a module of {package} needs the package '{package}' ({first_line(error)}): pip install {package}"
         ) from error

@@ -134,8 +134,8 @@ def _notes(snn: SpikingNetwork, words: Dialect, drawing: Drawing, lost: dict[str
         )
     if drawing.words.unchecked:
         found.append(
-            f"read it with nir.read(path, type_check=False): nir takes '{drawing.words.unchecked[0]}' for a convolution "
-            "without groups and with a square kernel"
+            "read it with nir.read(path, type_check=False): nir takes every convolution for one without groups, with "
+            f"a square kernel, and '{drawing.words.unchecked[0]}' is not"
         )
     if snn.readout is not None:
         found.append("the network weighs its steps: the matrix is in the file's metadata, and the reader's to apply")

@@ -162,7 +162,10 @@ class _Reader:
     def _sum(self, name: str, sources: list[str]) -> str:
         """The sum of what several nodes give, in the order of the file."""
         values = [self.values[source] for source in sources]
-        return values[0] if len(values) == 1 else self._append(f"{name}_sum", Sum([1.0] * len(values)), *values)
+        if len(values) == 1:
+            return values[0]
+        # Not below the name of a neuron, which must stay free for the neuron.
+        return self._append(f"{name.replace('.', '_')}_sum", Sum([1.0] * len(values)), *values)
 
     def _append(self, name: str, module: nn.Module, *inputs: str) -> str:
         given = [torch.empty(2, *self.graph.shape(value), dtype=self.dtype, device="meta") for value in inputs]

@@ -157,20 +157,16 @@ class Words:
         one = weight.ndim == 3
         if one and not self.dialect.waves:
             raise UnsupportedError(f"'{name}' is a convolution in one dimension, which {self.dialect.name} cannot read")
-        rank = weight.ndim - 2
-        stride, padding, dilation = (
-            [int(v) for v in value or default]
-            for value, default in ((stride, [1] * rank), (padding, [0] * rank), (dilation, [1] * rank))
-        )
+        ones = [1] * (weight.ndim - 2)
+        stride, dilation = ([int(v) for v in value or ones] for value in (stride, dilation))
+        padding = [int(v) for v in padding or [0] * len(ones)]
+        bias = torch.zeros(len(weight)) if bias is None else bias
         if not self.dialect.plain:
             weight, groups = without_groups(weight, groups), 1
         weight, padding = _square(weight, padding, dilation)
         sizes = zip(before[1:], weight.shape[2:], stride, padding, dilation, strict=True)
         after = (len(weight), *(1 + (n + 2 * p - d * (k - 1) - 1) // s for n, k, s, p, d in sizes))
-        numbers = (
-            array(weight.to(self.dtype)),
-            array((torch.zeros(len(weight)) if bias is None else bias).to(self.dtype)),
-        )
+        numbers = [array(part.to(self.dtype)) for part in (weight, bias)]
         kind, shape = (self.nir.Conv1d, before[1]) if one else (self.nir.Conv2d, before[1:])
         settings = [value[0] if one else tuple(value) for value in (stride, padding, dilation)]
         found = self.add(name, kind(shape, numbers[0], *settings, groups, numbers[1]), sources, before, after)

@@ -50,9 +50,9 @@ def onnx(
 ) -> OnnxReport:
     """Write a network as an ONNX model and say how faithful it is.
 
-    By default the model is one step, ``(x, t, state) -> (y, t, state)``, whose state is zero at the start. all_at_once: all
-    T steps, ``x -> means [T, N, ...]``, what ``snn(x)`` gives, in plain operations. The number of images is free; numbers
-    are float32. images: ``[N, ...]``, on which the model is run before it is called done; by default noise.
+    By default the model is one step, ``(x, t, state) -> (y, t, state)``, whose state is zero at the start. all_at_once:
+    all T steps, ``x -> means [T, N, ...]``, what ``snn(x)`` gives, in plain operations. The number of images is free;
+    numbers are float32. images: ``[N, ...]``, on which the model is run before it is called done; by default noise.
     """
     require_onnx()
     require_runtime()

@@ -59,7 +59,7 @@ class OnnxNetwork:
             raise FileError(f"onnxruntime cannot load '{path}' ({first_line(error)}): write it again") from error
 
     def means(self, x: Tensor, outputs: Tensor) -> Tensor:
-        """The answers after each step, ``[T, N, ...]``; outputs: those of all steps, which the model of one step gives."""
+        """The answers after each step, ``[T, N, ...]``; outputs: those of all steps, for a model of one step."""
         if self.whole:
             return torch.from_numpy(self._run(["mean"], {"x": _array(x)})[0])
         return read(outputs, self.readout)

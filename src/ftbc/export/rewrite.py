@@ -25,7 +25,7 @@ def require_plain(snn: SpikingNetwork, to: str) -> None:
     for node in snn.graph.of_type(Temporal):
         if type(node.module) not in (IntegrateFire, SpikingMaxPool):
             raise UnsupportedError(
-                f"{node.place} cannot be written as {to}, which takes integrate-and-fire neurons with soft reset alone: "
+                f"{node.place} cannot be written as {to}, which takes integrate-and-fire neurons with soft reset: "
                 "convert with a recipe that places these"
             )
 

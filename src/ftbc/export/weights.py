@@ -31,9 +31,8 @@ class WeightsReport:
     score: Score | None
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.path} and {Path(self.path).with_suffix('.json')}: weights of {self.bits} bits, {self.bytes / 1e6:.2f} MB"
-        ]
+        names = f"{self.path} and {Path(self.path).with_suffix('.json')}"
+        lines = [f"{names}: weights of {self.bits} bits, {self.bytes / 1e6:.2f} MB"]
         lines += [f"in integers: {self.agreement}"]
         return "\n".join([*lines, *([str(self.score)] if self.score is not None else [])])
 
