@@ -26,7 +26,7 @@ WRITABLE = ["plain", "residual", "mobile", "hidden", "waves", "pooled"]
 
 
 @pytest.mark.parametrize("per_channel", [False, True])
-@pytest.mark.parametrize("bits", [4, 8, 12])
+@pytest.mark.parametrize("bits", [5, 8, 12])
 @pytest.mark.parametrize("name", WRITABLE)
 def test_numbers_are_whole_and_fit(name: str, bits: int, per_channel: bool) -> None:
     snn, images = converted(name, KEEP_POOLS)
@@ -45,7 +45,7 @@ def test_numbers_are_whole_and_fit(name: str, bits: int, per_channel: bool) -> N
 def test_more_bits_come_closer() -> None:
     snn, images = converted("residual")
     gaps = []
-    for bits in (3, 6, 10, 16):
+    for bits in (4, 6, 10, 16):
         network = integers(snn, bits, images)
         gaps.append(float((network.run(images) - snn(images)).pow(2).mean()))
     assert gaps[0] > gaps[1] > gaps[2] > gaps[3] and gaps[3] < 1e-3 * gaps[0]

@@ -23,7 +23,10 @@ from ftbc.cli.options import (
     write_json,
 )
 from ftbc.cli.progress import progress_bar
+from ftbc.data import Images
+from ftbc.errors import InputError
 from ftbc.export import DIALECTS
+from ftbc.export.verify import require_format
 
 export = typer.Typer(help="Write a spiking network for other programs and chips, and verify such files.")
 
@@ -115,7 +118,7 @@ def verify(
     network: Network,
     data: Data = None,
     normalise: Normalisation = None,
-    test_images: Annotated[int | None, typer.Option(min=1, help="Run so many test images; else all")] = 200,
+    test_images: Annotated[int, typer.Option(min=1, help="Run so many test images, or all if there are fewer")] = 200,
     seed: Seed = 0,
     json: Json = None,
 ) -> None:
@@ -124,8 +127,9 @@ def verify(
     Example: `ftbc export verify resnet20.nir resnet20.snn --test-images 500`
     """
     require_writable(json)
+    require_format(file)
     snn = ftbc.load(network)
-    test = find_test(data, normalise, test_images, seed)
+    test = _some(data, normalise, test_images, seed)
     with progress_bar() as progress:
         report = ftbc.export.verify(file, snn, test, progress=progress)
     typer.echo(str(report))
@@ -134,4 +138,12 @@ def verify(
 
 def _images(data: str | None, normalise: str | None, seed: int) -> Tensor | None:
     """A few images to run a file on, or None for noise."""
-    return None if data is None else find_test(data, normalise, _CHECKED, seed).tensor()
+    return None if data is None else _some(data, normalise, _CHECKED, seed).tensor()
+
+
+def _some(data: str | None, normalise: str | None, count: int, seed: int) -> Images:
+    """So many test images, or all if there are fewer."""
+    try:
+        return find_test(data, normalise, count, seed)
+    except InputError:
+        return find_test(data, normalise, None, seed)

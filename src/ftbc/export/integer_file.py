@@ -53,7 +53,7 @@ def read_integers(path: str | Path) -> tuple[IntegerNetwork, dict[str, Any]]:
     try:
         text = json.loads(arrays.pop(_DESCRIPTION).tobytes())
         version = text["version"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:  # an entry that is no array comes as bytes
         raise FileError(f"'{path}' is damaged: its description cannot be read ({first_line(error)})") from error
     if version != VERSION:
         raise FileError(

@@ -61,7 +61,7 @@ def integers(snn: SpikingNetwork, bits: int, images: Tensor, per_channel: bool =
         for layer in layers:
             if owners.setdefault(layer.name, _name(target)) != _name(target):
                 raise UnsupportedError(
-                    f"{layer.place} leads to '{owners[layer.name]}' and to '{_name(target)}', which need weights on scales of "
+                    f"{layer.place} leads to '{owners[layer.name]}' and to '{_name(target)}', which need scales of "
                     "their own: integers cannot; write ONNX"
                 )
             _round_layer(layer.module, scale, unit)
@@ -97,8 +97,8 @@ def _weigh_every_path(graph: Graph) -> None:
         if isinstance(node.module, (*Synapses, Affine)):
             if found[0]:
                 raise UnsupportedError(
-                    f"{node.place} reads the sums of other weights, with no neurons between: integers of few bits cannot "
-                    "carry them; write ONNX"
+                    f"{node.place} reads the sums of other weights, with no neurons between: integers of few bits "
+                    "cannot carry them; write ONNX"
                 )
             weighted[node.name] = True
             continue

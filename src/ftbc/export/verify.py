@@ -74,6 +74,7 @@ def verify(path: str | Path, snn: SpikingNetwork, data: Any, *, progress: Progre
     data: as for `ftbc.evaluate`. Every spike is compared, so that a few hundred images are a matter of minutes.
     """
     path = Path(path)
+    require_format(path)
     require_network(snn)
     file, form, programs = _opened(path)
     runs = {"network": snn.readout, "file": None}
@@ -103,6 +104,14 @@ def verify(path: str | Path, snn: SpikingNetwork, data: Any, *, progress: Progre
     )
 
 
+def require_format(path: Path) -> None:
+    """Refuse a file whose name does not end as those of `ftbc.export` do."""
+    if path.suffix not in FORMATS:
+        raise FileError(
+            f"'{path}' cannot be verified: give a file of a kind that ftbc export writes, {', '.join(FORMATS)}"
+        )
+
+
 def _opened(path: Path) -> tuple[Candidate, str, dict[str, Callable[[Tensor], Tensor]]]:
     """A file, what it is in words, and how programs would run it."""
     if path.suffix == ".nir":
@@ -112,10 +121,8 @@ def _opened(path: Path) -> tuple[Candidate, str, dict[str, Callable[[Tensor], Te
     if path.suffix == ".onnx":
         model = OnnxNetwork(read_content(path), path)
         return model, f"ONNX, {model.header['form']}", {}
-    if path.suffix == ".npz":
-        network, text = read_integers(path)
-        return network, f"weights of {text['bits']} bits", {}
-    raise FileError(f"'{path}' cannot be verified: give a file of a kind that ftbc export writes, {', '.join(FORMATS)}")
+    network, text = read_integers(path)
+    return network, f"weights of {text['bits']} bits", {}
 
 
 @dataclass(frozen=True)
