@@ -31,7 +31,7 @@ def test_rewritten_graphs_send_the_same_spikes(name: str, sum_pools: bool) -> No
     graph = in_units(snn, sum_pools)
     windows(graph)
     pads_into_weights(graph)
-    if len(graph.input_shape) == 3:
+    if len(graph.input_shape) > 1:
         fully_convolutional(graph)
         assert not graph.of_type(Reduce, Reshape, nn.Linear, nn.AdaptiveAvgPool2d)
     found = agreement(recorded(snn.graph, images, STEPS), recorded(graph, images, STEPS))

@@ -22,7 +22,8 @@ class Dialect:
     semantics: what it does with the neurons; neuron: the word it takes for one; dt: its time step in seconds; read_by:
     how it is called. plain: it takes factors and convolutions in groups as they are; else both become convolutions with
     all their zeros. flattens: it flattens images and not the batch with them; averages: it takes average pools, else
-    pools that add; waves: it takes convolutions in one dimension; old: it needs a file as nir 1.0.4 wrote them, with
+    pools that add; waves: it takes convolutions in one dimension; joins: it runs branches that meet in the right order;
+    old: it needs a file as nir 1.0.4 wrote them, with
     one number for the constants of a layer of neurons.
     """
 
@@ -35,6 +36,7 @@ class Dialect:
     flattens: bool = True
     averages: bool = True
     waves: bool = True
+    joins: bool = True
     old: bool = False
 
     @property
@@ -68,6 +70,7 @@ _ALL = (
         "sinabs.nir.from_nir(nir.read(path), batch_size=N)",
         averages=False,
         waves=False,
+        joins=False,
         old=True,
     ),
     Dialect(
@@ -79,6 +82,7 @@ _ALL = (
         flattens=False,
         averages=False,
         waves=False,
+        joins=False,
     ),
 )
 DIALECTS = {entry.name: entry for entry in _ALL}

@@ -41,6 +41,18 @@ class Drawing:
         if len(sources) > 1:  # readers add up what meets in a node, but not what meets in the output
             sources = [self.words.scaled(f"{graph.output}_sum", sources, torch.ones(1), shape)]
         self.words.add("output", nir.Output(np.array(shape)), sources, shape, shape)
+        self._require_no_joins()
+
+    def _require_no_joins(self) -> None:
+        """Refuse branches that meet, for programs that would run one of them too late."""
+        targets = [target for _, target in self.words.edges]
+        joins = [name for name in dict.fromkeys(targets) if targets.count(name) > 1]
+        if joins and not self.dialect.joins:
+            clock = "bias='mean' has no clock; " if self.clock else ""
+            raise UnsupportedError(
+                f"branches meet in '{joins[0]}', and {self.dialect.semantics.name} runs a file's nodes before all that "
+                f"they read is there: {clock}networks with shortcuts go to spikingjelly or snntorch"
+            )
 
     def sources(self, value: str) -> list[str]:
         """The nodes whose sum a value is; the image without the clock is a node of its own where it is needed."""
@@ -194,11 +206,10 @@ class Drawing:
             chosen = every[module.start : module.stop : module.step]
             return [self.words.choice(node.name, sources, chosen, before)]
         at, ones = module.dim - 2, [1] * (len(before) - 1)
-        kernel, tap, stride = [*ones], [0] * len(ones), [*ones]
-        tap[at], stride[at] = module.start, module.step
-        # A convolution has no end but that of the image: taps behind the chosen one make it stop earlier.
-        kernel[at] = max(tap[at] + 1, before[module.dim - 1] - module.step * node.shape[module.dim - 1] + 1)
-        return [self.words.choice(node.name, sources, every, before, kernel, tap, stride=stride)]
+        kernel, tap, padding, stride = [*ones], [0] * len(ones), [0] * len(ones), [*ones]
+        stride[at] = module.step
+        kernel[at], tap[at], padding[at] = _taps(module, before[module.dim - 1], node.shape[module.dim - 1])
+        return [self.words.choice(node.name, sources, every, before, kernel, tap, stride=stride, padding=padding)]
 
     def pad(self, node: Node, module: Pad, before: Shape) -> list[str]:
         """Channels or pixels of zeros."""
@@ -233,6 +244,24 @@ _RULES: list[tuple[Any, Callable[..., list[str]]]] = [
     (Pad, Drawing.pad),
     (nn.ChannelShuffle, Drawing.shuffle),
 ]
+
+
+def _taps(module: Slice, length: int, wanted: int) -> tuple[int, int, int]:
+    """Kernel, chosen tap and padding with which a convolution finds every ``step``-th entry from ``start`` on.
+
+    A convolution has no end but that of the image: taps behind the chosen one make it stop earlier. The kernel is odd,
+    if it can be, so that zeros around it make it square.
+    """
+    found = None
+    for padding in range(length):
+        padded, tap = length + 2 * padding, module.start + padding
+        least, most = max(tap + 1, padded - module.step * wanted + 1), padded - module.step * (wanted - 1)
+        for kernel in range(least, most + 1):
+            found = found or (kernel, tap, padding)
+            if kernel % 2:
+                return kernel, tap, padding
+    assert found is not None
+    return found
 
 
 def _pair(value: int | tuple[int, ...]) -> tuple[int, int]:

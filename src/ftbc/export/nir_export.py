@@ -90,7 +90,7 @@ def _prepared(snn: SpikingNetwork, words: Dialect, bias: str) -> tuple[Graph, di
     windows(graph)
     pads_into_weights(graph)
     lost = mean_bias(graph) if bias == "mean" else {}
-    if not words.flattens and len(graph.input_shape) == 3:
+    if not words.flattens and len(graph.input_shape) > 1:
         fully_convolutional(graph)
     return graph, lost
 

@@ -199,18 +199,19 @@ def fully_convolutional(graph: Graph) -> None:
         if isinstance(node.module, Reshape) and len(node.shape) == 1:
             node.shape = before  # what reads it must see the shape of the image; the node goes below
             continue
-        if len(node.shape) > 1 or len(before) != 3:
+        if len(node.shape) > 1 or len(before) == 1:
             continue
         if isinstance(node.module, nn.Linear):
-            node.shape = (node.module.out_features, 1, 1)
+            node.shape = (node.module.out_features, *[1] * (len(before) - 1))
             graph.replace_module(node.name, _as_convolution(node.module, before))
         elif isinstance(node.module, IntegrateFire):
             graph.replace_module(node.name, _in_space(node, before))
             node.shape = before
         elif isinstance(node.module, Affine):
-            shapes = [(1, *before) if t.numel() > 1 else (1, 1, 1, 1) for t in (node.module.scale, node.module.shift)]
-            scale, shift = node.module.scale.reshape(shapes[0]), node.module.shift.reshape(shapes[1])
-            graph.replace_module(node.name, Affine(scale, shift))
+            parts = (node.module.scale, node.module.shift)
+            shapes = [before if part.numel() > 1 else [1] * len(before) for part in parts]
+            spread = [part.reshape(1, *shape) for part, shape in zip(parts, shapes, strict=True)]
+            graph.replace_module(node.name, Affine(*spread))
             node.shape = before
         elif isinstance(node.module, Sum):
             node.shape = before
@@ -221,8 +222,9 @@ def fully_convolutional(graph: Graph) -> None:
             graph.bypass(node.name)
 
 
-def _as_convolution(module: nn.Linear, before: Shape) -> nn.Conv2d:
-    found = nn.Conv2d(before[0], module.out_features, before[1:], bias=module.bias is not None)  # type: ignore[arg-type]
+def _as_convolution(module: nn.Linear, before: Shape) -> nn.Module:
+    kind = nn.Conv1d if len(before) == 2 else nn.Conv2d
+    found = kind(before[0], module.out_features, before[1:], bias=module.bias is not None)  # type: ignore[arg-type]
     found.weight = nn.Parameter(module.weight.detach().reshape(-1, *before), requires_grad=False)
     found.bias = module.bias
     return found.eval()
