@@ -37,7 +37,9 @@ def test_nir(network: str, ftbc_command: Command, folder: Path) -> None:
     assert report["score"]["others"]["file"] == direct.accuracy == report["score"]["network"]
     assert "SpikingJelly" in outcome.out and "hard reset" in outcome.out
     for dialect in ftbc.export.DIALECTS:
-        outcome = ftbc_command("export", "nir", network, "--to", f"{dialect}.nir", "--dialect", dialect)
+        outcome = ftbc_command(
+            "export", "nir", network, "--to", f"{dialect}.nir", "--dialect", dialect, "--bias", "mean"
+        )
         assert outcome.status == 0 and "noise" in outcome.out
     outcome = ftbc_command("export", "nir", network, "--to", "mean.nir", "--bias", "mean")
     assert outcome.status == 0 and "lossy" in outcome.out

@@ -22,7 +22,6 @@ from ..conftest import Refused
 from .interpreter import Interpreter, nir
 from .networks import NETWORKS, RECIPE, STEPS, converted
 
-FULLY = ("nir", "snntorch")
 WRITABLE = [name for name in NETWORKS if name != "pooled"]
 
 
@@ -38,21 +37,12 @@ def compared(snn: ftbc.SpikingNetwork, other: ftbc.SpikingNetwork, images: Tenso
 # ---- there and back --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "dialect"),
-    [
-        (name, dialect)
-        for name in WRITABLE
-        for dialect in DIALECTS
-        if dialect in FULLY or name in ("residual", "before", "waves")
-    ],
-)
+@pytest.mark.parametrize("dialect", [name for name, words in DIALECTS.items() if words.joins])
+@pytest.mark.parametrize("name", WRITABLE)
 def test_every_spike_comes_back(name: str, dialect: str, tmp_path: Path, refused: Refused) -> None:
     snn, images = converted(name)
-    words = DIALECTS[dialect]
-    if (name == "before" and not words.plain) or (name == "waves" and not words.waves):
-        reason = "pixel" if name == "before" else "one dimension"
-        refused(UnsupportedError, (dialect, reason), ftbc.export.nir, snn, tmp_path / "net.nir", dialect=dialect)
+    if name == "before" and not DIALECTS[dialect].plain:
+        refused(UnsupportedError, (dialect, "pixel"), ftbc.export.nir, snn, tmp_path / "net.nir", dialect=dialect)
         assert not list(tmp_path.iterdir())
         return
     report = ftbc.export.nir(snn, tmp_path / "net.nir", dialect=dialect)
@@ -64,6 +54,26 @@ def test_every_spike_comes_back(name: str, dialect: str, tmp_path: Path, refused
     assert torch.allclose(back(images), snn(images), atol=1e-10)
     assert back.steps == snn.steps and back.recipe == snn.recipe
     assert [row.name for row in back.layers()] == [row.name for row in snn.layers()]
+
+
+@pytest.mark.parametrize("dialect", [name for name, words in DIALECTS.items() if not words.joins])
+def test_programs_that_cannot_join_branches(dialect: str, tmp_path: Path, refused: Refused) -> None:
+    """They get networks without shortcuts and without a clock; all else is refused, by the name of what joins."""
+    path = tmp_path / "net.nir"
+    for name in ("plain", "mobile", "hidden"):
+        snn, images = converted(name)
+        refused(UnsupportedError, ("bias='mean'", "meet in"), ftbc.export.nir, snn, path, dialect=dialect)
+        ftbc.export.nir(snn, path, dialect=dialect, bias="mean")
+        back = ftbc.export.read_nir(path)
+        graph = in_units(snn)
+        mean_bias(graph)
+        assert agreement(recorded(graph, images, STEPS), recorded(back.graph, images, STEPS)).equal
+        path.unlink()
+    snn, _ = converted("residual")
+    refused(UnsupportedError, ("'relu_2'", "shortcuts"), ftbc.export.nir, snn, path, dialect=dialect, bias="mean")
+    snn, _ = converted("waves")
+    refused(UnsupportedError, "one dimension", ftbc.export.nir, snn, path, dialect=dialect, bias="mean")
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_comes_back_runs_on_every_engine_and_can_be_saved(tmp_path: Path) -> None:

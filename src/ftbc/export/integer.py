@@ -2,9 +2,10 @@
 
     W_int = round(scale W) ,   theta_int = scale ,   b_int[t] = round(scale b[t]) ,   v_int[0] = round(scale v[0])
 
-scale is a whole number for each layer of neurons (or for each of its channels), the largest with which its weights
-fit: so the threshold is exact. The image is rounded, too, on a scale of its own, by which the first layers' thresholds
-and biases are multiplied. Pools add up instead of averaging, and the last layer's sums are divided by its scale.
+scale is a whole number for each layer of neurons (or for each of its channels), so that the threshold is exact: that
+with which the rounded weights, the largest of them clipped, come closest. The image is rounded, too, on a scale of its
+own, by which the first layers' thresholds and biases are multiplied. Pools add up instead of averaging, and the last
+layer's sums are divided by its scale.
 """
 
 from __future__ import annotations

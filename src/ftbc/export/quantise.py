@@ -64,7 +64,7 @@ def integers(snn: SpikingNetwork, bits: int, images: Tensor, per_channel: bool =
                     f"{layer.place} leads to '{owners[layer.name]}' and to '{_name(target)}', which need scales of "
                     "their own: integers cannot; write ONNX"
                 )
-            _round_layer(layer.module, scale, unit)
+            _round_layer(layer.module, scale, unit, largest)
         if target is None:
             output = scale * unit
         else:
@@ -137,24 +137,27 @@ def _layers(graph: Graph, target: Node | None) -> Iterator[Node]:
 
 
 def _scale(graph: Graph, target: Node | None, layers: list[Node], largest: int, per_channel: bool) -> Tensor:
-    """The largest whole number with which all these weights fit; one, or one for each channel."""
+    """The whole number with which rounded and clipped weights come closest; one, or one for each channel.
+
+    From the largest with which all weights fit up to five times that: a few large weights, clipped, are often a small
+    price for finer steps of all others.
+    """
     channels = graph.shape(graph.output)[0] if target is None else target.shape[0]
-    simple = per_channel and all(
+    by_channel = per_channel and all(
         layer.shape[0] == channels and not isinstance(layer.module, TransposedConvolution) for layer in layers
     )
-    sizes = torch.zeros(channels if simple else 1, dtype=torch.float64)
-    for layer in layers:
-        module = layer.module
-        weight = module.scale[0] if isinstance(module, Affine) else module.weight
-        size = weight.abs().flatten(1).amax(1) if simple and weight.ndim > 1 else weight.abs()
-        sizes = torch.maximum(sizes, size if simple else size.max().reshape(1))
-    scale = torch.floor(largest / sizes.clamp(min=1 / _EXACT))
-    if not bool((scale >= 1).all()):
-        name = "the output" if target is None else target.place
-        raise UnsupportedError(
-            f"the weights before {name} reach {float(sizes.max()):.3g} thresholds, more than {largest}: give more bits"
-        )
-    return scale
+    weights = [layer.module.scale[0] if isinstance(layer.module, Affine) else layer.module.weight for layer in layers]
+    spread = [w.expand(channels, *w.shape[1:]) if by_channel else w for w in weights]  # type: ignore[union-attr, operator]
+    rows = torch.cat([w.reshape(channels if by_channel else 1, -1) for w in spread], 1).double()
+    fits = torch.floor(largest / rows.abs().amax(1).clamp(min=1 / _EXACT)).clamp(min=1)
+    candidates = [torch.floor(fits * (1 + k / 10)) for k in range(41)]
+    errors = [(_rounded(rows, scale[:, None], largest) / scale[:, None] - rows).pow(2).sum(1) for scale in candidates]
+    best = torch.stack(errors).argmin(0)
+    return torch.stack(candidates).gather(0, best[None])[0]
+
+
+def _rounded(weight: Tensor, scale: Tensor, largest: int) -> Tensor:
+    return torch.round(weight * scale).clamp(-largest, largest)
 
 
 def _unit(graph: Graph, target: Node | None, layers: list[Node], image: float) -> float:
@@ -174,17 +177,15 @@ def _reads_image(graph: Graph, names: tuple[str, ...]) -> bool:
     )
 
 
-def _round_layer(module: nn.Module, scale: Tensor, unit: float) -> None:
+def _round_layer(module: nn.Module, scale: Tensor, unit: float, largest: int) -> None:
     if isinstance(module, Affine):
         by_channel = scale.view(1, -1, *[1] * (module.scale.ndim - 2))
-        module.scale, module.shift = (
-            torch.round(module.scale * by_channel),
-            torch.round(module.shift * by_channel * unit),
-        )
+        module.scale = _rounded(module.scale, by_channel, largest)
+        module.shift = torch.round(module.shift * by_channel * unit)
         return
     assert isinstance(module, Synapses)
     by_row = scale.view(-1, *[1] * (module.weight.ndim - 1))
-    module.weight = nn.Parameter(torch.round(module.weight * by_row), requires_grad=False)
+    module.weight = nn.Parameter(_rounded(module.weight, by_row, largest), requires_grad=False)
     if module.bias is not None:
         module.bias = nn.Parameter(torch.round(module.bias * scale * unit), requires_grad=False)
 
