@@ -3,16 +3,20 @@
 from ftbc import activation, data, errors, export, zoo
 from ftbc.calibrate import FTBC
 from ftbc.check import check
+from ftbc.compare import compare
+from ftbc.comparison import Comparison
 from ftbc.convert import convert
 from ftbc.measure.evaluate import Evaluation, evaluate
 from ftbc.network import Prediction, SpikingNetwork
-from ftbc.recipe import Recipe, read_recipe, recipe, recipes
+from ftbc.recipe import Recipe, read_recipe
+from ftbc.recipes import recipe, recipes
 from ftbc.save import load
 from ftbc.simulate import Confidence
 
 __version__ = "0.1.0"
 __all__ = [
     "FTBC",
+    "Comparison",
     "Confidence",
     "Evaluation",
     "Prediction",
@@ -20,6 +24,7 @@ __all__ = [
     "SpikingNetwork",
     "activation",
     "check",
+    "compare",
     "convert",
     "data",
     "errors",

@@ -57,6 +57,7 @@ def test_accuracy_rates_and_operations_of_a_network_counted_by_hand() -> None:
     assert result.accuracy == pytest.approx([100.0, 200 / 3, 200 / 3, 100.0])
     assert result.firing_rate == {"1": pytest.approx((4 + 1 + 0) / 3 / 4)}
     spikes_so_far = [1, 3, 4, 5]
+    assert result.neurons == 1 and result.spikes == pytest.approx([n / 3 for n in spikes_so_far])
     assert result.synops == pytest.approx([2 * n / 3 for n in spikes_so_far])
     expected = [CMOS_45NM.microjoules(t + 1, s) for t, s in enumerate(result.synops)]
     assert result.energy == pytest.approx(expected)

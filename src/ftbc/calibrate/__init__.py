@@ -3,7 +3,17 @@
 One method a file, each a frozen dataclass that is called with a `Calibration`; nothing here reports or plots.
 """
 
+from ftbc.calibrate.balance import ThresholdBalance
 from ftbc.calibrate.base import Calibration, Calibrator
+from ftbc.calibrate.bias import BiasCorrection
+from ftbc.calibrate.delay import DelayedReadout
+from ftbc.calibrate.distribution_aware import DistributionAware
 from ftbc.calibrate.ftbc import FTBC
+from ftbc.calibrate.potential import PotentialCorrection
+from ftbc.calibrate.released import ReleasedFTBC
+from ftbc.calibrate.weight import WeightCorrection
 
-__all__ = ["FTBC", "Calibration", "Calibrator"]
+__all__ = [
+    "FTBC", "BiasCorrection", "Calibration", "Calibrator", "DelayedReadout", "DistributionAware", "PotentialCorrection",
+    "ReleasedFTBC", "ThresholdBalance", "WeightCorrection",
+]  # fmt: skip

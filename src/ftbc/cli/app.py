@@ -15,6 +15,7 @@ import typer
 
 from ftbc.cli.bench import bench
 from ftbc.cli.check import check
+from ftbc.cli.compare import compare
 from ftbc.cli.convert import convert
 from ftbc.cli.data import data
 from ftbc.cli.demo import demo
@@ -31,7 +32,7 @@ app = typer.Typer(
     help="Turn trained PyTorch networks into spiking ones that are right from their first time steps.",
     epilog="Every command takes --debug, which shows the whole traceback of an error.",
 )
-for command in (demo, check, convert, evaluate, bench, train, methods):
+for command in (demo, check, convert, evaluate, compare, bench, train, methods):
     app.command()(command)
 app.add_typer(data, name="data")
 app.add_typer(export, name="export")

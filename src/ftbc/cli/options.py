@@ -6,6 +6,7 @@ import importlib.util
 import json
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,10 +16,12 @@ from torch import nn
 
 from ftbc import data, zoo
 from ftbc.atomic import replacing
-from ftbc.data import Images
+from ftbc.data import Images, Normalise
+from ftbc.data.balance import draw_balanced
 from ftbc.errors import FileError, InputError, ModelError, first_line
 from ftbc.network import SpikingNetwork
-from ftbc.recipe import Recipe, read_recipe, recipe
+from ftbc.recipe import Recipe, read_recipe
+from ftbc.recipes import recipe
 
 USUAL_DATA = "cifar10-sample"
 
@@ -61,8 +64,8 @@ def find_model(name: str, weights: Path | None, classes: int | None) -> nn.Modul
             raise ModelError(f"'{name}' is an architecture without weights: give --weights FILE")
         model = _blueprint(name, weights, classes).build()
     elif name in zoo.entries():
-        entry = zoo.entries()[name]
-        model = zoo.build(entry.architecture, classes=classes or entry.classes)
+        said = zoo.Blueprint.from_dict(zoo.entries()[name].network)
+        model = replace(said, classes=classes or said.classes).build()
     else:
         raise zoo.unknown(name)
     return (zoo.load_weights(model, weights) if weights is not None else model).eval()
@@ -80,12 +83,18 @@ def find_calibration(
     source: str | None, calibration: str | None, normalise: str | None, images: int, seed: int
 ) -> Images:
     """Images to calibrate on, never drawn from the test split of ``source``."""
-    if calibration is None and source is not None and Path(source).expanduser().is_file():
-        raise InputError(f"'{source}' is one file: give training images to calibrate on with --calibration")
-    found = _train_split(calibration or source or USUAL_DATA, images, seed)
+    found = _train_split(_training_data(source, calibration), images, seed)
     if calibration is not None and source is not None and normalise is None:
         return found.with_normalise(find_test(source, None, 1, seed).normalise)
     return _normalised(found, normalise)
+
+
+def find_draws(
+    source: str | None, calibration: str | None, normalise: Normalise, images: int
+) -> Callable[[int], Images]:
+    """As `find_calibration`, for each of several seeds, with the normalisation of the test images."""
+    place = _training_data(source, calibration)
+    return lambda seed: _train_split(place, images, seed).with_normalise(normalise)
 
 
 def find_test(source: str | None, normalise: str | None, images: int | None, seed: int) -> Images:
@@ -125,10 +134,16 @@ def write_json(path: Path | None, content: Any) -> None:
             file.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 
+def _training_data(source: str | None, calibration: str | None) -> str:
+    if calibration is None and source is not None and Path(source).expanduser().is_file():
+        raise InputError(f"'{source}' is one file: give training images to calibrate on with --calibration")
+    return calibration or source or USUAL_DATA
+
+
 def _train_split(source: str, images: int, seed: int) -> Images:
     if source == USUAL_DATA:
         calibration, _ = data.load(source)
-        return calibration.take(min(images, len(calibration)))
+        return calibration.subset(draw_balanced(calibration.labels, min(images, len(calibration)), seed))
     return data.read(source, "train", limit=images, seed=seed)
 
 

@@ -15,9 +15,9 @@ from ftbc.errors import InputError, NotFiniteError, first_line
 from ftbc.graph.ir import Node
 from ftbc.measure.early_exit import EarlyExit
 from ftbc.measure.energy import CMOS_45NM
-from ftbc.measure.operations import OperationCounter, occurrences
+from ftbc.measure.events import of_neurons
+from ftbc.measure.operations import OperationCounter
 from ftbc.network import SpikingNetwork
-from ftbc.neuron import IntegrateFire
 from ftbc.simulate import Confidence, require_engine, steps_until
 from ftbc.simulate.early_exit import require_rule
 
@@ -30,17 +30,20 @@ counting takes time."""
 class Evaluation:
     """What a spiking network does on labelled data; lists have one entry for each time step t = 1 .. T.
 
-    accuracy, reference_accuracy: percent; firing_rate: spikes per neuron and step, by layer; synops: additions
-    caused by spikes up to t, extra steps included, per image, both counted on the first images; energy, reference_energy: microjoules
-    per image up to t, and of the ANN (45 nm: 4.6 pJ a MAC, 0.9 pJ an addition; the layers that read the image count
-    as MACs at each step); early_exit: what it does to stop images early, if that was asked for. All other entries are
-    of images that take all steps.
+    accuracy, reference_accuracy: percent; firing_rate: spikes per neuron and step, by layer; neurons: their number;
+    spikes, synops: spikes of all neurons up to t and additions caused by them, per image, extra steps included; these
+    are counted on the first images; energy, reference_energy: microjoules per image up to t, and of the ANN (45 nm:
+    4.6 pJ a MAC, 0.9 pJ an addition; the layers that read the image count as MACs at each step, or once where neurons
+    send changes alone); early_exit: what it does to stop images early, if that was asked for. All other entries are of
+    images that take all steps.
     """
 
     images: int
     accuracy: list[float]
     reference_accuracy: float | None
     firing_rate: dict[str, float]
+    neurons: int
+    spikes: list[float]
     synops: list[float]
     energy: list[float]
     reference_energy: float
@@ -98,12 +101,15 @@ def evaluate(
     reference_right = images = counted = stopped_right = stopped_steps = 0
     steps = snn.extra_steps + snn.steps
     counter = OperationCounter(snn.graph, steps)
-    spikes: dict[str, float] = {node.name: 0.0 for node in snn.graph.of_type(IntegrateFire)}
+    events = of_neurons(snn.graph)
+    neurons = {name: torch.Size(snn.graph.shape(name)).numel() for name in events}
+    spikes = {name: torch.zeros(steps, dtype=torch.float64) for name in neurons}
 
     def observe(node: Node, inputs: list[Tensor], output: Tensor, start: int) -> None:
         counter(node, inputs, output, start)
         if node.name in spikes:
-            spikes[node.name] += float(occurrences(output).sum()) / output[0, 0].numel() / steps
+            fired = events[node.name](output, start)
+            spikes[node.name][start : start + len(output)] += fired.sum(tuple(range(1, fired.ndim))).double().cpu()
 
     sized = getattr(data, "dataset", data)  # a DataLoader's own length counts batches
     total = len(sized) if hasattr(sized, "__len__") and not isinstance(sized, tuple) else 0
@@ -130,17 +136,32 @@ def evaluate(
     if not images:
         raise InputError("the data to evaluate on holds no images")
     synops = (counter.synops.cumsum(0) / counted).tolist()[snn.extra_steps :]
-    energy = [CMOS_45NM.microjoules(counter.macs * t, ac) for t, ac in enumerate(synops, 1 + snn.extra_steps)]
+    energy = [CMOS_45NM.microjoules(counter.macs_until(t), ac) for t, ac in enumerate(synops, 1 + snn.extra_steps)]
     return Evaluation(
         images=images,
         accuracy=(100 * right / images).tolist(),
         reference_accuracy=None if reference is None else 100 * reference_right / images,
-        firing_rate={name: fired / counted for name, fired in spikes.items()},
+        firing_rate={name: float(fired.sum()) / neurons[name] / steps / counted for name, fired in spikes.items()},
+        neurons=sum(neurons.values()),
+        spikes=(torch.stack([*spikes.values()]).sum(0).cumsum(0) / counted).tolist()[snn.extra_steps :],
         synops=synops,
         energy=energy,
         reference_energy=CMOS_45NM.microjoules(counter.dense_macs, 0),
         early_exit=None if stop is None else EarlyExit(stop, 100 * stopped_right / images, stopped_steps / images),
     )
+
+
+@torch.no_grad()
+def reference_accuracy(model: nn.Module, data: Any) -> float:
+    """Accuracy of the ANN alone, in percent; data as for `evaluate`."""
+    right = images = 0
+    with _in_eval_mode(model):
+        for x, y in _batches(data):
+            right += _right_by_reference(model, x, y)
+            images += len(y)
+    if not images:
+        raise InputError("the data to evaluate on holds no images")
+    return 100 * right / images
 
 
 @contextmanager

@@ -1,10 +1,11 @@
 """Synaptic operations: how many weights are added because of the spikes that occurred.
 
-Each non-zero input of a layer reaches ``fan-out`` outputs, which depends on stride, padding, groups and position:
+Each spike at an input of a layer reaches ``fan-out`` outputs, which depends on stride, padding, groups and position:
 
-    SynOps(layer) = sum over its non-zero inputs of their fan-out
+    SynOps(layer) = sum over the spikes at its inputs of their fan-out
 
-A layer that reads the image itself multiplies (MACs); all others only add (ACs, one SynOp each).
+A layer that reads the image itself multiplies (MACs), at each step unless neurons code changes alone; all others only
+add (ACs, one SynOp each).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from torch import Tensor
 from ftbc.graph.ir import Graph, Node
 from ftbc.graph.ops import Synapses
 from ftbc.graph.spec import clone
+from ftbc.measure.events import image_is_sent_once, of_inputs
 from ftbc.simulate.schedule import varying
 
 
@@ -31,17 +33,13 @@ def fan_out(node: Node, input_shape: tuple[int, ...]) -> Tensor:
     return reached[0]
 
 
-def occurrences(spikes: Tensor) -> Tensor:
-    """1 where a value is not zero, in its own dtype: several times faster to sum than `torch.count_nonzero`."""
-    return spikes.sign().abs_()
-
-
 class OperationCounter:
     """An observer of the layer-wise engine that adds up SynOps at each step."""
 
     def __init__(self, graph: Graph, steps: int) -> None:
         changing = varying(graph, input_varies=False)
         self.spiking: dict[str, Tensor] = {}
+        self.once = image_is_sent_once(graph)
         self.macs = 0.0
         self.dense_macs = 0.0
         for node in graph.of_type(*Synapses):
@@ -51,11 +49,16 @@ class OperationCounter:
                 self.spiking[node.name] = reached
             else:
                 self.macs += float(reached.sum())
+        self.events = of_inputs(graph, self.spiking)
         self.steps = steps
         self.synops = torch.zeros(steps, dtype=torch.float64)
 
     def __call__(self, node: Node, inputs: list[Tensor], output: Tensor, start: int) -> None:
         """Count what one layer did for one batch, from step ``start`` on."""
         if node.name in self.spiking:
-            events = occurrences(inputs[0]).sum(1).flatten(1).double()
+            events = self.events[node.name](inputs[0], start).sum(1).flatten(1).double()
             self.synops[start : start + len(events)] += (events @ self.spiking[node.name].flatten()).cpu()
+
+    def macs_until(self, steps: int) -> float:
+        """The multiplications of so many steps."""
+        return self.macs if self.once else self.macs * steps

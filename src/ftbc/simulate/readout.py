@@ -28,6 +28,16 @@ def running_mean(steps: int, extra: int = 0, like: Tensor | None = None) -> Tens
     return torch.cat([like.new_zeros(steps, extra), counted], 1)
 
 
+def with_extra(weights: Tensor | None, steps: int, extra: int, like: Tensor) -> Tensor | None:
+    """The same readout of ``steps`` steps behind ``extra`` more that count for nothing."""
+    if not extra:
+        return weights
+    if weights is None:
+        return running_mean(steps, extra, like)
+    own = weights[:steps, : steps + extra_steps(weights)]
+    return torch.cat([own.new_zeros(steps, extra), own], 1)
+
+
 def read(outputs: Tensor, weights: Tensor | None = None) -> Tensor:
     """The answer after each step that counts, ``[T, N, ...]``, from the outputs of all steps, ``[E + T, N, ...]``."""
     if weights is None:
