@@ -15,8 +15,7 @@ import ftbc
 from ftbc.errors import FileError, InputError, UnsupportedError
 from ftbc.export.agreement import agreement, recorded
 from ftbc.export.integer_file import read_integers
-from ftbc.export.quantise import integers
-from ftbc.export.rewrite import in_units
+from ftbc.export.quantise import best_scale, integers
 from ftbc.graph.ops import Affine, Synapses
 from ftbc.neuron import IntegrateFire
 
@@ -123,18 +122,16 @@ def test_what_cannot_be_integers_is_refused(refused: Refused, tmp_path: Path) ->
 
 
 def test_scales_are_the_best_of_their_range() -> None:
-    """Weights of one layer with a few large ones: no scale of the range comes closer."""
-    snn, images = converted("hidden")
-    layer = snn.graph.of_type(nn.Linear)[1].module
-    layer.weight.data[0, 0] *= 4
-    unit = in_units(snn, sum_pools=True).of_type(nn.Linear)[1].module.weight
-    network = integers(snn, 8, images)
-    name = snn.layers()[1].name
-    chosen, largest = float(network.scales[name]), 127
-    fits = math.floor(largest / float(unit.abs().max()))
-
-    def error(scale: float) -> float:
-        return float(((unit * scale).round().clamp(-largest, largest) / scale - unit).pow(2).sum())
-
-    tried = [math.floor(max(fits, 1) * (1 + k / 10)) for k in range(41)]
-    assert chosen in tried and error(chosen) == min(error(scale) for scale in tried) < error(max(fits, 1))
+    """No whole number of the range makes rounded and clipped weights come closer; with few bits, clipping pays."""
+    rows = torch.randn(3, 5000, dtype=torch.float64) * torch.tensor([[0.01], [0.2], [3.0]], dtype=torch.float64)
+    for bits, clips in ((4, True), (12, False)):
+        largest = 2 ** (bits - 1) - 1
+        chosen = best_scale(rows, largest)
+        for row, scale in zip(rows, chosen, strict=True):
+            fits = max(1, math.floor(largest / float(row.abs().max())))
+            errors = {
+                tried: float(((row * tried).round().clamp(-largest, largest) / tried - row).pow(2).sum())
+                for tried in (math.floor(fits * (1 + k / 10)) for k in range(41))
+            }
+            assert errors[int(scale)] == pytest.approx(min(errors.values()))
+            assert (int(scale) > fits) == clips or fits == 1

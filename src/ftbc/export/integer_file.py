@@ -33,7 +33,8 @@ def write(network: IntegerNetwork, path: Path, bits: int, more: dict[str, Any]) 
     }
     text = json.dumps({**_description(network, bits), **more}, indent=1, allow_nan=False)
     content = io.BytesIO()
-    np.savez_compressed(content, **arrays, **{_DESCRIPTION: np.frombuffer(text.encode(), dtype=np.uint8)})
+    arrays[_DESCRIPTION] = np.frombuffer(text.encode(), dtype=np.uint8)
+    np.savez_compressed(content, **arrays)  # type: ignore[arg-type]
     with replacing(path.with_suffix(".json")) as file, replacing(path) as numbers:
         file.write(text.encode() + b"\n")
         numbers.write(content.getvalue())

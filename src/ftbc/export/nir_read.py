@@ -119,9 +119,9 @@ class _Reader:
         if len(sources) == 1 and not self.clock:
             self.values[name] = self._append(name, module, INPUT)
             return
-        weight, image = getattr(module, "weight", None), self.graph.input_shape[0]
-        if len(sources) != 1 or not isinstance(weight, Tensor):
+        if len(sources) != 1 or not isinstance(module, nn.Conv1d | nn.Conv2d | nn.Linear):
             raise FileError(f"{name!r:.80} reads the clock in a way that is not ours")
+        weight, image = module.weight, self.graph.input_shape[0]
         if not bool(weight[:, :image].any()):
             space = self.graph.input_shape[1:]
             dark = weight.new_zeros(self.total, image, *space)
@@ -173,9 +173,8 @@ class _Reader:
         return self.graph.append(Node(name, module.eval(), inputs, tuple(on_meta(*given).shape[1:])))
 
 
-def _of_the_image(module: nn.Module, image: int) -> nn.Module:
+def _of_the_image(module: nn.Conv1d | nn.Conv2d | nn.Linear, image: int) -> nn.Module:
     """A layer without its weights for the clock."""
-    assert isinstance(module, nn.Conv1d | nn.Conv2d | nn.Linear)
     weight = module.weight[:, :image].clone()
     text = describe(module) | ({"in_features": image} if isinstance(module, nn.Linear) else {"in_channels": image})
     return rebuild(text, {"weight": weight, **({} if module.bias is None else {"bias": module.bias.detach()})})

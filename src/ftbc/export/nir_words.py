@@ -108,7 +108,8 @@ class Words:
         before: Shape,
         kernel: list[int] | None = None,
         tap: list[int] | None = None,
-        **settings: list[int],
+        stride: list[int] | None = None,
+        padding: list[int] | None = None,
     ) -> str:
         """Channels of the sources, chosen by a matrix of 0 and 1, read at one tap of a kernel."""
         matrix = matrix.to(self.dtype)
@@ -116,19 +117,19 @@ class Words:
             return self.matrix(name, sources, matrix, None)
         weight = torch.zeros(*matrix.shape, *(kernel or [1] * (len(before) - 1)), dtype=self.dtype)
         weight[(..., *(tap or [0] * (len(before) - 1)))] = matrix
-        return self.convolution(name, sources, weight, None, before, **settings)
+        return self.convolution(name, sources, weight, None, before, stride, padding)
 
     def from_input(self, name: str, node: Node, weight: Tensor, bias: Tensor) -> str:
         """A value of a node's shape that has weights ``[channels, channels of the input]`` at each pixel."""
-        shape, whole = node.shape, (self.image[0] + self.clock, *self.image[1:])
+        whole, (channels, *space) = (self.image[0] + self.clock, *self.image[1:]), node.shape
         if len(whole) == 1:
             return self.matrix(name, [self.input], weight, bias)
         ones = (1,) * (len(whole) - 1)
-        kernel, stride = reach(node, whole[1:], ones if len(shape) == 1 else shape[1:])
+        kernel, stride = reach(node, whole[1:], tuple(space) or ones)
         spread = torch.zeros(*weight.shape, *kernel, dtype=self.dtype)
         spread[(..., *[0] * len(kernel))] = weight.to(self.dtype)
         found = self.convolution(name, [self.input], spread, bias, whole, stride=stride)
-        return found if len(shape) > 1 else self.flat(f"{name}_flat", [found], (shape[0], *ones))
+        return found if space else self.flat(f"{name}_flat", [found], (channels, *ones))
 
     def flat(self, name: str, sources: list[str], before: Shape) -> str:
         """All entries in a row."""
@@ -137,9 +138,11 @@ class Words:
 
     def matrix(self, name: str, sources: list[str], weight: Tensor, bias: Tensor | None) -> str:
         """A linear layer."""
-        bias = torch.zeros(len(weight)) if bias is None else bias.detach()
-        node = self.nir.Affine(array(weight.to(self.dtype)), array(bias.to(self.dtype)))
+        node = self.nir.Affine(array(weight.to(self.dtype)), self._bias(weight, bias))
         return self.add(name, node, sources, (weight.shape[1],), (weight.shape[0],))
+
+    def _bias(self, weight: Tensor, bias: Tensor | None) -> np.ndarray:
+        return array((torch.zeros(len(weight)) if bias is None else bias.detach()).to(self.dtype))
 
     def convolution(
         self,
@@ -160,13 +163,12 @@ class Words:
         ones = [1] * (weight.ndim - 2)
         stride, dilation = ([int(v) for v in value or ones] for value in (stride, dilation))
         padding = [int(v) for v in padding or [0] * len(ones)]
-        bias = torch.zeros(len(weight)) if bias is None else bias
         if not self.dialect.plain:
             weight, groups = without_groups(weight, groups), 1
         weight, padding = _square(weight, padding, dilation)
         sizes = zip(before[1:], weight.shape[2:], stride, padding, dilation, strict=True)
         after = (len(weight), *(1 + (n + 2 * p - d * (k - 1) - 1) // s for n, k, s, p, d in sizes))
-        numbers = [array(part.to(self.dtype)) for part in (weight, bias)]
+        numbers = array(weight.to(self.dtype)), self._bias(weight, bias)
         kind, shape = (self.nir.Conv1d, before[1]) if one else (self.nir.Conv2d, before[1:])
         settings = [value[0] if one else tuple(value) for value in (stride, padding, dilation)]
         found = self.add(name, kind(shape, numbers[0], *settings, groups, numbers[1]), sources, before, after)

@@ -137,23 +137,29 @@ def _layers(graph: Graph, target: Node | None) -> Iterator[Node]:
 
 
 def _scale(graph: Graph, target: Node | None, layers: list[Node], largest: int, per_channel: bool) -> Tensor:
-    """The whole number with which rounded and clipped weights come closest; one, or one for each channel.
-
-    From the largest with which all weights fit up to five times that: a few large weights, clipped, are often a small
-    price for finer steps of all others.
-    """
+    """The scale of all weights that reach a layer of neurons: one, or one for each channel."""
     channels = graph.shape(graph.output)[0] if target is None else target.shape[0]
     by_channel = per_channel and all(
         layer.shape[0] == channels and not isinstance(layer.module, TransposedConvolution) for layer in layers
     )
     weights = [layer.module.scale[0] if isinstance(layer.module, Affine) else layer.module.weight for layer in layers]
     spread = [w.expand(channels, *w.shape[1:]) if by_channel else w for w in weights]  # type: ignore[union-attr, operator]
-    rows = torch.cat([w.reshape(channels if by_channel else 1, -1) for w in spread], 1).double()
+    return best_scale(torch.cat([w.reshape(channels if by_channel else 1, -1) for w in spread], 1).double(), largest)
+
+
+def best_scale(rows: Tensor, largest: int) -> Tensor:
+    """For each row the whole number with which rounded and clipped weights come closest to the weights, ``[rows]``.
+
+    Tried are the largest with which all weights fit, and up to five times that: a few large weights, clipped, are often
+    a small price for finer steps of all others.
+
+    >>> best_scale(torch.tensor([[0.1, -0.5], [0.3, 0.2]]), 127)
+    tensor([254., 423.])
+    """
     fits = torch.floor(largest / rows.abs().amax(1).clamp(min=1 / _EXACT)).clamp(min=1)
-    candidates = [torch.floor(fits * (1 + k / 10)) for k in range(41)]
+    candidates = torch.stack([torch.floor(fits * (1 + k / 10)) for k in range(41)])
     errors = [(_rounded(rows, scale[:, None], largest) / scale[:, None] - rows).pow(2).sum(1) for scale in candidates]
-    best = torch.stack(errors).argmin(0)
-    return torch.stack(candidates).gather(0, best[None])[0]
+    return candidates.gather(0, torch.stack(errors).argmin(0)[None])[0]
 
 
 def _rounded(weight: Tensor, scale: Tensor, largest: int) -> Tensor:
