@@ -15,7 +15,8 @@ test-all: .venv/ready  ## all tests, the slow ones too
 
 # Our files in the programs they are for, and our network with their neurons; what they did goes into results/.
 test-interop: .venv/ready .venv-interop/ready .venv-interop-old/ready  ## files and modules in other people's programs
-	FTBC_INTEROP=. $(BIN)/python -m pytest tests/interop
+	rm -f results/exports/interop.jsonl && mkdir -p results/exports
+	FTBC_INTEROP=. FTBC_INTEROP_TABLE=results/exports/interop.jsonl $(BIN)/python -m pytest tests/interop
 	PYTHONPATH=src .venv-interop/bin/python -m pytest tests/export/test_modules.py
 
 lint: .venv/ready

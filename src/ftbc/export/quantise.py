@@ -198,13 +198,13 @@ def _round_layer(module: nn.Module, scale: Tensor, unit: float, largest: int) ->
 
 def _round_neuron(neuron: nn.Module, scale: Tensor, unit: float) -> None:
     assert isinstance(neuron, IntegrateFire)
-    by_neuron = scale.view(-1, *[1] * (neuron.initial.ndim - 1))
-    wide = len(scale) > 1
-    theta = torch.round(neuron.threshold * by_neuron * unit)
-    initial = torch.round(neuron.initial * by_neuron * unit)
-    rows = neuron.bias if neuron.bias.ndim > 2 or not wide else neuron.bias.expand(-1, len(scale))
-    bias = torch.round(rows * scale.view(1, -1, *[1] * (rows.ndim - 2)) * unit)
-    neuron.threshold, neuron.initial, neuron.bias = theta, initial, bias
+
+    def rounded(constants: Tensor) -> Tensor:
+        """Of a row ``[T, 1]``, ``[T, C]`` or ``[T, C, H, W]`` of constants, on the scale of each channel."""
+        return torch.round(constants * scale.view(1, -1, *[1] * (constants.ndim - 2)) * unit)
+
+    neuron.threshold, neuron.initial = rounded(neuron.threshold[None])[0], rounded(neuron.initial[None])[0]
+    neuron.bias = rounded(neuron.bias)
 
 
 def _image_scale(images: Tensor, bits: int) -> float:
