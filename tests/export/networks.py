@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import ftbc
 from ftbc.calibrate import FTBC
-from tests.networks import INPUT_SHAPE, plain, residual
+from tests.networks import INPUT_SHAPE, plain, residual, settled
 
 STEPS = 5
 RECIPE = ftbc.recipe("ftbc", calibrate=(FTBC(iterations=2),), pool="average")
@@ -82,16 +82,6 @@ def _pooled() -> nn.Module:
     )  # fmt: skip
 
 
-def _settled(model: nn.Module) -> nn.Module:
-    for module in model.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            module.running_mean.uniform_(-0.3, 0.3)
-            module.running_var.uniform_(0.5, 2.0)
-            module.weight.data.uniform_(0.5, 1.5)
-            module.bias.data.uniform_(-0.3, 0.3)
-    return model.double().eval()
-
-
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "plain": (plain, INPUT_SHAPE),
     "residual": (residual, INPUT_SHAPE),
@@ -115,4 +105,4 @@ def _converted(name: str, recipe: ftbc.Recipe) -> tuple[ftbc.SpikingNetwork, Ten
     torch.manual_seed(3)
     make, shape = NETWORKS[name]
     images = torch.randn(24, *shape, dtype=torch.float64)
-    return ftbc.convert(_settled(make()), images, STEPS, recipe), images[:6]
+    return ftbc.convert(settled(make()), images, STEPS, recipe), images[:6]

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ftbc.export.agreement import Spikes, recorded
+from ftbc.export.semantics import SOFT
 from ftbc.graph.ir import Graph, Node
 from ftbc.neuron import IntegrateFire
 from ftbc.simulate.readout import read
@@ -66,18 +67,10 @@ class IntegerNetwork:
 
 def whole_cell() -> Cell:
     """Neurons that send ones: v += x + b ; s = v >= theta ; v -= theta s."""
-    membranes: dict[str, Tensor] = {}
-    taken: dict[str, int] = {}
+    soft = SOFT.cell()
 
     def step(node: Node, current: Tensor) -> Tensor:
-        neuron = node.module
-        if not isinstance(neuron, IntegrateFire):
-            return neuron(current)
-        t = taken.get(node.name, 0)
-        v = membranes.get(node.name, neuron.spread(neuron.initial)) + current + neuron.spread(neuron.bias[t])
-        fired = (v >= neuron.spread(neuron.threshold)).to(v.dtype)
-        membranes[node.name] = v - fired * neuron.spread(neuron.threshold)
-        taken[node.name] = t + 1
-        return fired
+        sent = soft(node, current)
+        return (sent != 0).to(sent.dtype) if isinstance(node.module, IntegrateFire) else sent
 
     return step

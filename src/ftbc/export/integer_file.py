@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ftbc.atomic import replacing
 from ftbc.errors import FileError, FtbcError, first_line
+from ftbc.export.header import header_of
 from ftbc.export.integer import IntegerNetwork
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.ops import Affine, Synapses
@@ -51,15 +52,8 @@ def read_integers(path: str | Path) -> tuple[IntegerNetwork, dict[str, Any]]:
         raise FileError(f"'{path}' is not a complete .npz file ({first_line(error)}): write it again") from error
     if _DESCRIPTION not in arrays:
         raise FileError(f"'{path}' holds arrays of something else: give a file that ftbc export weights wrote")
-    try:
-        text = json.loads(arrays.pop(_DESCRIPTION).tobytes())
-        version = text["version"]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:  # an entry that is no array comes as bytes
-        raise FileError(f"'{path}' is damaged: its description cannot be read ({first_line(error)})") from error
-    if version != VERSION:
-        raise FileError(
-            f"'{path}' has format version {version!r:.20}, this ftbc reads {VERSION}: use the ftbc that wrote it"
-        )
+    raw = arrays.pop(_DESCRIPTION)
+    text = header_of(raw.tobytes() if isinstance(raw, np.ndarray) else raw, path, VERSION)
     try:
         return _network(text, arrays), text
     except FtbcError as error:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ftbc.errors import FileError, MissingExtraError, first_line
+from ftbc.errors import FileError, first_line
+from ftbc.export.header import header_of, package
 
 VERSION = 1
 _KEY = "ftbc"
@@ -18,11 +19,7 @@ _QUICKLY = 1
 
 def require_nir() -> Any:
     """The package `nir`, or an error that says how to get it."""
-    try:
-        import nir
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("nir", "NIR", "nir") from error
-    return nir
+    return package("nir", "NIR", "nir")
 
 
 def to_bytes(nodes: dict[str, Any], edges: list[tuple[str, str]], header: dict[str, Any], old: bool) -> bytes:
@@ -57,21 +54,4 @@ def from_bytes(content: bytes, path: Path) -> tuple[Any, dict[str, Any]]:
         raise FileError(f"'{path}' is not a complete NIR file ({first_line(error)}): write it again") from error
     if text is None:
         raise FileError(f"'{path}' is a NIR file of another program: give one that ftbc export nir wrote")
-    try:
-        header = json.loads(text.decode() if isinstance(text, bytes) else str(text))
-        version = header["version"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise FileError(f"'{path}' is damaged: its header cannot be read ({first_line(error)})") from error
-    if version != VERSION:
-        raise FileError(
-            f"'{path}' has format version {version!r:.20}, this ftbc reads {VERSION}: use the ftbc that wrote it"
-        )
-    return graph, header
-
-
-def read_content(path: Path) -> bytes:
-    """A file's bytes."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise FileError(f"'{path}' cannot be read ({error.strerror}): give a file that ftbc export wrote") from error
+    return graph, header_of(text, path, VERSION)

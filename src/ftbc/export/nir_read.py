@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from ftbc.errors import FileError, FtbcError, first_line
 from ftbc.export.clock import ticks
-from ftbc.export.nir_file import from_bytes, read_content
+from ftbc.export.header import read_content
+from ftbc.export.nir_file import from_bytes
 from ftbc.export.nir_modules import by_channel, kind_of, module_of
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.ops import Reshape, Sum

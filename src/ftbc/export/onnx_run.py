@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ftbc.errors import FileError, InputError, MissingExtraError, first_line
+from ftbc.errors import FileError, InputError, first_line
 from ftbc.export.agreement import Spikes
+from ftbc.export.header import header_of, package
 from ftbc.export.onnx_sheet import require_onnx
 from ftbc.simulate.readout import read
 
@@ -20,11 +20,7 @@ VERSION = 1
 
 def require_runtime() -> Any:
     """The package `onnxruntime`, or an error that says how to get it."""
-    try:
-        import onnxruntime
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("onnxruntime", "running ONNX", "onnx") from error
-    return onnxruntime
+    return package("onnxruntime", "running ONNX", "onnx")
 
 
 class OnnxNetwork:
@@ -37,7 +33,9 @@ class OnnxNetwork:
             texts = {entry.key: entry.value for entry in model.metadata_props}
         except Exception as error:  # of protobuf, for files that are cut or of something else
             raise FileError(f"'{path}' is not a complete ONNX model ({first_line(error)}): write it again") from error
-        self.header = _header(texts.get("ftbc"), path)
+        if "ftbc" not in texts:
+            raise FileError(f"'{path}' is an ONNX model of another program: give one that ftbc export onnx wrote")
+        self.header = header_of(texts["ftbc"], path, VERSION)
         self.whole = self.header["form"] == "all steps"
         self.layers: dict[str, list[str]] = self.header["spikes"]
         self.outputs: list[str] = self.header["outputs"]
@@ -91,21 +89,6 @@ class OnnxNetwork:
             return self.session.run(outputs, values)
         except Exception as error:
             raise InputError(f"onnxruntime cannot run the model on this input: {first_line(error)}") from error
-
-
-def _header(text: str | None, path: Path) -> dict[str, Any]:
-    if text is None:
-        raise FileError(f"'{path}' is an ONNX model of another program: give one that ftbc export onnx wrote")
-    try:
-        header = json.loads(text)
-        version = header["version"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise FileError(f"'{path}' is damaged: its header cannot be read ({first_line(error)})") from error
-    if version != VERSION:
-        raise FileError(
-            f"'{path}' has format version {version!r:.20}, this ftbc reads {VERSION}: use the ftbc that wrote it"
-        )
-    return header
 
 
 def _array(x: Tensor) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from ftbc.errors import MissingExtraError
+from ftbc.export.header import package
 
 OPSET = 17
 IR_VERSION = 8
@@ -16,14 +16,10 @@ BATCH = "N"
 
 
 def require_onnx() -> Any:
-    """The package `onnx`, or an error that says how to get it."""
-    try:
-        import onnx
-        import onnx.helper
-        import onnx.numpy_helper
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("onnx", "ONNX", "onnx") from error
-    return onnx
+    """The package `onnx` with its helpers, or an error that says how to get it."""
+    for name in ("onnx.helper", "onnx.numpy_helper"):
+        package(name, "ONNX", "onnx")
+    return package("onnx", "ONNX", "onnx")
 
 
 class Sheet:

@@ -14,8 +14,8 @@ from ftbc.calibrate.base import Progress, silent
 from ftbc.errors import FileError, InputError
 from ftbc.export.agreement import Agreement, Spikes, agreement, recorded
 from ftbc.export.dialect import IMPORTERS
+from ftbc.export.header import read_content
 from ftbc.export.integer_file import read_integers
-from ftbc.export.nir_file import read_content
 from ftbc.export.nir_read import read_nir
 from ftbc.export.onnx_run import OnnxNetwork
 from ftbc.export.sample import require_network

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 
 import numpy as np
 import torch
-
-Step = Callable[[torch.Tensor], torch.Tensor]
 
 
 def keep(modules: dict[str, torch.nn.Module], names: list[str]) -> dict[str, list[np.ndarray]]:
@@ -28,6 +25,16 @@ def given() -> tuple[str, torch.Tensor, list[str]]:
     """The file to read, the input over time, and the names of the layers of neurons."""
     with np.load(sys.argv[2]) as file:
         return sys.argv[1], torch.from_numpy(file["x"]), [str(name) for name in file["names"]]
+
+
+def step_by_step(net: torch.nn.Module, x: torch.Tensor, names: list[str]) -> None:
+    """Run a network of nirtorch, which gives its output and its state, and write the result."""
+    spikes = keep(dict(net.eval().named_modules()), names)
+    state, outputs = None, []
+    for now in x:
+        output, state = net(now, state)
+        outputs.append(output)
+    give(outputs, spikes)
 
 
 def give(outputs: list[torch.Tensor], spikes: dict[str, list[np.ndarray]]) -> None:

@@ -1,14 +1,8 @@
 """snnTorch: `import_from_nir`; its neurons remember their membranes themselves."""
 
 import nir
-from shared import give, given, keep
+from shared import given, step_by_step
 from snntorch.import_nir import import_from_nir
 
 path, x, names = given()
-net = import_from_nir(nir.read(path)).eval()
-spikes = keep(dict(net.named_modules()), names)
-state, outputs = None, []
-for now in x:
-    output, state = net(now, state)
-    outputs.append(output)
-give(outputs, spikes)
+step_by_step(import_from_nir(nir.read(path)), x, names)
