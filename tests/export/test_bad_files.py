@@ -186,13 +186,16 @@ def test_missing_packages_name_their_extra(run_python: RunPython) -> None:
     for use in (
         lambda: ftbc.export.nir(snn, "x.nir"),
         lambda: ftbc.export.onnx(snn, "x.onnx"),
+        lambda: ftbc.export.to_spikingjelly(snn),
+        lambda: ftbc.export.to_snntorch(snn),
     ):
         try:
             use()
-        except ftbc.errors.MissingExtraError as error:
+        except ftbc.errors.FtbcError as error:
             print(error)
     ftbc.export.weights(snn, "x.npz", torch.rand(8, 4))
     """
-    result = run_python(blocking("nir", "h5py", "onnx", "onnxruntime") + code)
-    one, other = result.stdout.splitlines()
-    assert "ftbc[nir]" in one and "ftbc[onnx]" in other and not result.stderr
+    result = run_python(blocking("nir", "h5py", "onnx", "onnxruntime", "spikingjelly", "snntorch") + code)
+    lines = result.stdout.splitlines()
+    words = ("ftbc[nir]", "ftbc[onnx]", "pip install spikingjelly", "pip install snntorch")
+    assert len(lines) == 4 and all(map(str.__contains__, lines, words)) and not result.stderr

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 
 import ftbc
-from ftbc.errors import FtbcError, InputError, RecipeError, UnsupportedError
+from ftbc.errors import InputError, RecipeError, UnsupportedError
 from ftbc.export.agreement import agreement, recorded
 
-from ..conftest import Refused, RunPython
-from ..test_import import blocking
+from ..conftest import Refused
 from .networks import RECIPE, STEPS, converted
 
 TRANSLATED = ["plain", "residual", "joined", "mobile", "before", "hidden", "waves"]
@@ -86,19 +85,3 @@ def test_spikingjelly_step_modes(refused: Refused) -> None:
     pytest.importorskip("spikingjelly")
     snn, _ = converted("plain")
     refused(RecipeError, "step_mode='x'", ftbc.export.to_spikingjelly, snn, "x")
-
-
-def test_a_missing_library_is_named(run_python: RunPython) -> None:
-    code = """
-    import ftbc, torch
-    snn = ftbc.convert(torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU()), torch.rand(8, 4), 2)
-    for translate in (ftbc.export.to_spikingjelly, ftbc.export.to_snntorch):
-        try:
-            translate(snn)
-        except ftbc.errors.FtbcError as error:
-            print(error)
-    """
-    result = run_python(blocking("spikingjelly", "snntorch") + code)
-    one, other = result.stdout.splitlines()
-    assert "pip install spikingjelly" in one and "pip install snntorch" in other
-    assert issubclass(UnsupportedError, FtbcError)

@@ -84,7 +84,7 @@ def test_what_comes_back_runs_on_every_engine_and_can_be_saved(tmp_path: Path) -
     assert torch.equal(ftbc.load(tmp_path / "net.snn")(images), back(images))
 
 
-@pytest.mark.parametrize("grain", ["layer", "channel", "neuron"])
+@pytest.mark.parametrize("grain", ["layer", "neuron"])
 def test_thresholds_of_every_grain(grain: str, tmp_path: Path) -> None:
     recipe = ftbc.recipe("ftbc", calibrate=RECIPE.calibrate, threshold=MeanSquare(grain=grain))
     snn, images = converted("residual", recipe)

@@ -13,7 +13,7 @@ from tests.networks import INPUT_SHAPE, residual
 
 from ..conftest import Refused
 
-CARRIED = ("snnc-ap", "ltb", "ftbc-neuron")  # initial potentials per neuron, a readout, biases per neuron
+CARRIED = ("snnc-potential", "ltb", "ftbc-neuron")  # initial potentials per neuron, a readout, biases per neuron
 REFUSED = {"tsc": "SwitchFire", "snm": "SignedFire", "burst": "BurstFire", "differential": "DifferentialFire"}
 
 
