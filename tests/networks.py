@@ -15,7 +15,7 @@ Rectifier = Callable[[Tensor], Tensor]
 def plain(activation: nn.Module | None = None) -> nn.Module:
     """Convolution, BatchNorm, pooling, a hidden linear layer."""
     one, two = _rectifiers(activation, (nn.ReLU(), nn.ReLU()))
-    return _settled(
+    return settled(
         nn.Sequential(
             nn.Conv2d(3, 6, 3, padding=1), nn.BatchNorm2d(6), one, nn.AvgPool2d(2), nn.Flatten(),
             nn.Linear(6 * 16, 12), two, nn.Linear(12, 5),
@@ -44,7 +44,7 @@ class _Residual(nn.Module):
 
 def residual(activation: nn.Module | None = None) -> nn.Module:
     """Identity and projection shortcuts."""
-    return _settled(_Residual(activation))
+    return settled(_Residual(activation))
 
 
 class _Depthwise(nn.Module):
@@ -66,7 +66,7 @@ class _Depthwise(nn.Module):
 
 def depthwise(activation: nn.Module | None = None) -> nn.Module:
     """Depthwise convolution, ReLU6, concatenation, max-pool."""
-    return _settled(_Depthwise(activation))
+    return settled(_Depthwise(activation))
 
 
 def _rectifiers(activation: nn.Module | None, usual: Sequence[Rectifier]) -> Sequence[Rectifier]:
@@ -74,7 +74,7 @@ def _rectifiers(activation: nn.Module | None, usual: Sequence[Rectifier]) -> Seq
     return usual if activation is None else nn.ModuleList(copy.deepcopy(activation) for _ in usual)  # type: ignore
 
 
-def _settled(model: nn.Module) -> nn.Module:
+def settled(model: nn.Module) -> nn.Module:
     """Double precision, and BatchNorms with statistics that are not the trivial ones."""
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):

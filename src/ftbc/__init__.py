@@ -1,6 +1,6 @@
 """ftbc: a trained network in, a spiking network out that is right from its first time steps."""
 
-from ftbc import activation, data, errors, zoo
+from ftbc import activation, data, errors, export, zoo
 from ftbc.calibrate import FTBC
 from ftbc.check import check
 from ftbc.compare import compare
@@ -29,6 +29,7 @@ __all__ = [
     "data",
     "errors",
     "evaluate",
+    "export",
     "load",
     "read_recipe",
     "recipe",

@@ -20,6 +20,7 @@ from ftbc.cli.convert import convert
 from ftbc.cli.data import data
 from ftbc.cli.demo import demo
 from ftbc.cli.evaluate import evaluate
+from ftbc.cli.export import export
 from ftbc.cli.methods import methods
 from ftbc.cli.train import train
 from ftbc.errors import FtbcError
@@ -34,6 +35,7 @@ app = typer.Typer(
 for command in (demo, check, convert, evaluate, compare, bench, train, methods):
     app.command()(command)
 app.add_typer(data, name="data")
+app.add_typer(export, name="export")
 
 INTERRUPTED = 130
 _WrongUsage = typer.BadParameter.__base__

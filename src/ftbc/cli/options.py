@@ -20,12 +20,15 @@ from ftbc.data import Images, Normalise
 from ftbc.data.balance import draw_balanced
 from ftbc.errors import FileError, InputError, ModelError, first_line
 from ftbc.network import SpikingNetwork
+from ftbc.program import ENDING, read_program
 from ftbc.recipe import Recipe, read_recipe
 from ftbc.recipes import recipe
 
 USUAL_DATA = "cifar10-sample"
 
-Model = Annotated[str, typer.Argument(help="A network of the zoo by name, or file.py:factory")]
+Model = Annotated[
+    str, typer.Argument(help="A network of the zoo by name, file.py:factory, or a torch.export program, .pt2")
+]
 Weights = Annotated[Path | None, typer.Option(help="Weights: .safetensors, or a state dict saved by torch")]
 Classes = Annotated[int | None, typer.Option(min=1, help="Number of classes of a zoo architecture with --weights")]
 Data = Annotated[
@@ -53,6 +56,8 @@ def find_model(name: str, weights: Path | None, classes: int | None) -> nn.Modul
     """The network a user named on the command line, in eval mode."""
     if name.endswith(".py"):
         raise ModelError(f"'{name}' is a file: name the function or class in it that gives the network, {name}:factory")
+    if name.endswith((".onnx", ENDING)):
+        return _finished(name, weights, classes)
     if ".py:" in name:
         if classes is not None:
             raise ModelError(f"--classes is for networks of the zoo: '{name}' decides on its own classes")
@@ -69,6 +74,18 @@ def find_model(name: str, weights: Path | None, classes: int | None) -> nn.Modul
     else:
         raise zoo.unknown(name)
     return (zoo.load_weights(model, weights) if weights is not None else model).eval()
+
+
+def _finished(name: str, weights: Path | None, classes: int | None) -> nn.Module:
+    """A network from a file that holds its weights as well."""
+    if name.endswith(".onnx"):
+        raise ModelError(
+            f"'{name}' is an ONNX model, which ftbc cannot read: name a function that gives it as a torch module, "
+            "file.py:factory, as onnx2torch.convert does"
+        )
+    if weights is not None or classes is not None:
+        raise ModelError(f"'{name}' has weights and classes of its own: leave out --weights and --classes")
+    return read_program(name)
 
 
 def _blueprint(name: str, weights: Path, classes: int | None) -> zoo.Blueprint:

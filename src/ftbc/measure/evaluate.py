@@ -55,7 +55,7 @@ class Evaluation:
 
     def __str__(self) -> str:
         lines = ["   t  accuracy  SynOps/image  energy/image"]
-        for t in _shown(len(self.accuracy)):
+        for t in shown_steps(len(self.accuracy)):
             lines.append(
                 f"{t:4}  {self.accuracy[t - 1]:7.2f}%  {self.synops[t - 1]:12.4g}  {self.energy[t - 1]:9.4g} uJ"
             )
@@ -114,7 +114,7 @@ def evaluate(
     sized = getattr(data, "dataset", data)  # a DataLoader's own length counts batches
     total = len(sized) if hasattr(sized, "__len__") and not isinstance(sized, tuple) else 0
     with _in_eval_mode(reference):
-        for x, y in _batches(data):
+        for x, y in labelled_batches(data):
             watched = min(len(x), counted_images - counted)
             parts = [snn(x[:watched], head=False, observe=observe)] if watched else []
             parts += [snn(x[watched:], head=False, engine=engine)] if watched < len(x) else []
@@ -184,7 +184,8 @@ def _right_by_reference(reference: nn.Module, x: Tensor, y: Tensor) -> int:
         raise InputError(f"the reference does not run on the data: {first_line(error)}") from error
 
 
-def _batches(data: Any) -> Iterator[tuple[Tensor, Tensor]]:
+def labelled_batches(data: Any) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield (images, labels) of any form that `evaluate` takes, checked."""
     if isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, Tensor) for part in data):
         _check_pair(*data)
         yield from zip(data[0].split(100), data[1].split(100), strict=True) if len(data[0]) else ()
@@ -209,7 +210,7 @@ def _check_pair(x: Any, y: Any) -> None:
         raise NotFiniteError("the images to evaluate on hold NaN or infinity: check how they are read and normalised")
 
 
-def _shown(steps: int) -> list[int]:
+def shown_steps(steps: int) -> list[int]:
     """1, 2, 4, 8 ... and the last step."""
     doubling = [1 << k for k in range(steps.bit_length()) if 1 << k < steps]
     return [*doubling, steps]
