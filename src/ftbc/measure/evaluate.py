@@ -14,7 +14,7 @@ from ftbc.calibrate.base import Progress, silent
 from ftbc.errors import InputError, NotFiniteError, first_line
 from ftbc.graph.ir import Node
 from ftbc.measure.early_exit import EarlyExit
-from ftbc.measure.energy import CMOS_45NM
+from ftbc.measure.energy import CMOS_45NM, Operations, energy_models
 from ftbc.measure.events import of_neurons
 from ftbc.measure.operations import OperationCounter
 from ftbc.network import SpikingNetwork
@@ -34,8 +34,9 @@ class Evaluation:
     spikes, synops: spikes of all neurons up to t and additions caused by them, per image, extra steps included; these
     are counted on the first images; energy, reference_energy: microjoules per image up to t, and of the ANN (45 nm:
     4.6 pJ a MAC, 0.9 pJ an addition; the layers that read the image count as MACs at each step, or once where neurons
-    send changes alone); early_exit: what it does to stop images early, if that was asked for. All other entries are of
-    images that take all steps.
+    send changes alone), other models by `energies`; early_exit: what it does to stop images early, if that was asked
+    for. All other entries are of images that take all steps. image_macs: MACs of the layers that read the image, at one
+    step; sent_once: whether they are needed at the first step alone; reference_operations: those of the ANN.
     """
 
     images: int
@@ -48,6 +49,26 @@ class Evaluation:
     energy: list[float]
     reference_energy: float
     early_exit: EarlyExit | None = None
+    image_macs: float = 0.0
+    sent_once: bool = False
+    extra_steps: int = 0
+    reference_operations: Operations = Operations(0.0)
+
+    def operations(self, t: int, cached: bool = False) -> Operations:
+        """What an image takes up to step t; cached: what the image itself brings is computed once, and kept."""
+        steps = self.extra_steps + t
+        macs = self.image_macs if cached or self.sent_once else self.image_macs * steps
+        return Operations(macs, self.synops[t - 1], self.neurons * steps, self.spikes[t - 1])
+
+    def energies(self, cached: bool = False) -> dict[str, list[float]]:
+        """Microjoules per image at each step, under every named model of `measure/energy.py`."""
+        counts = [self.operations(t, cached) for t in range(1, len(self.synops) + 1)]
+        return {name: [model.of(count) for count in counts] for name, model in energy_models().items()}
+
+    def reference_energies(self) -> dict[str, float]:
+        """Microjoules of the ANN per image, under every named model that it could run under."""
+        models = energy_models().items()
+        return {name: model.of(self.reference_operations) for name, model in models if model.runs_ann}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -146,8 +167,12 @@ def evaluate(
         spikes=(torch.stack([*spikes.values()]).sum(0).cumsum(0) / counted).tolist()[snn.extra_steps :],
         synops=synops,
         energy=energy,
-        reference_energy=CMOS_45NM.microjoules(counter.dense_macs, 0),
+        reference_energy=CMOS_45NM.microjoules(counter.dense_macs, counter.dense_sums),
         early_exit=None if stop is None else EarlyExit(stop, 100 * stopped_right / images, stopped_steps / images),
+        image_macs=counter.macs,
+        sent_once=counter.once,
+        extra_steps=snn.extra_steps,
+        reference_operations=Operations(counter.dense_macs, counter.dense_sums),
     )
 
 
