@@ -19,7 +19,9 @@ from .conftest import Outcome
 
 Command = Callable[..., Outcome]
 QUICK = ("--data", "squares", "--images", "16", "--recipe", "mean-square")
-COMMANDS = ("demo", "check", "convert", "evaluate", "compare", "bench", "train", "methods", "data get", "data sample")
+COMMANDS = (
+    "demo", "check", "convert", "evaluate", "compare", "report", "bench", "train", "methods", "data get", "data sample"
+)  # fmt: skip
 
 
 class Tiny(nn.Sequential):
