@@ -98,13 +98,14 @@ def subject_page(
 
 
 def baselines(model: nn.Module, found: Evaluation, test: Any, calibration: Any, steps: int) -> list[Baseline]:
-    """The ANN as it is and, with calibration images, in integers of the bits that match up to T steps."""
+    """The ANN as it is and, with calibration images, in integers: of the bits that match up to T steps, and of 8."""
     if found.reference_accuracy is None:
         return []
     rows = [Baseline("ANN", found.reference_accuracy, found.reference_energies())]
     integers = [name for name, known in energy_models().items() if known.bits is not None]
-    for bits in range(1, bits_for(steps) + 1) if calibration is not None else ():
-        energy = quantised_ann_energy(found.reference_operations.macs, bits)
+    counted = found.reference_operations
+    for bits in sorted({*range(1, bits_for(steps) + 1), 8}) if calibration is not None else ():
+        energy = quantised_ann_energy(counted.macs, found.image_macs, counted.acs, bits)
         accuracy = reference_accuracy(quantised(model, calibration, bits), test)
         rows.append(Baseline(f"ANN, {bits}-bit", accuracy, dict.fromkeys(integers, energy)))
     return rows

@@ -94,8 +94,12 @@ def test_a_network_with_a_shortcut_counted_by_hand() -> None:
     )
     assert by_model["Loihi"][1] == pytest.approx((8 * 4.6 + 20 * 23.6 + 16 * 81 + 8 * 1.7) * 1e-6)
     assert result.energies(cached=True)[CMOS_45NM.name][2] == pytest.approx((4 * 4.6 + 30 * 0.9) * 1e-6)
-    assert set(result.reference_energies()) == {name for name, model in energy_models().items() if model.runs_ann}
-    assert result.reference_energies()["45 nm, integers, 8-bit weights"] == pytest.approx((20 * 0.3 + 4 * 0.1) * 1e-6)
+    assert result.reference_energies() == pytest.approx(
+        {
+            CMOS_45NM.name: result.reference_energy,
+            "45 nm, 32-bit float, with memory": (20 * (4.6 + 10) + 4 * (0.9 + 15)) * 1e-6,
+        }
+    )
 
 
 def test_the_image_costs_once_where_neurons_send_changes() -> None:
@@ -161,9 +165,10 @@ def test_an_energy_model_adds_each_kind_of_operation() -> None:
 
 
 def test_integers_between_the_published_widths() -> None:
-    assert quantised_ann_energy(1e6, 8) == pytest.approx(0.2 + 0.1)
-    assert quantised_ann_energy(1e6, 32, 32) == pytest.approx(3.2 + 0.1)  # published: 3.1 + 0.1
-    assert quantised_ann_energy(2e6, 1) == pytest.approx(2 * (0.025 + 0.1))
+    assert quantised_ann_energy(1e6, 0, 0, 8) == pytest.approx(0.2 + 0.1)
+    assert quantised_ann_energy(3e6, 1e6, 5e5, 1) == pytest.approx(0.2 + 2 * 0.025 + 3.5 * 0.1)
+    integers = next(model for model in energy_models().values() if model.bits)
+    assert quantised_ann_energy(7.0, 3.0, 2.0, 8) == pytest.approx(integers.microjoules(7.0, 2.0))
 
 
 # ---- the quantised ANN -----------------------------------------------------------------------------------

@@ -88,13 +88,14 @@ def energy_models() -> dict[str, EnergyModel]:
     return found
 
 
-def quantised_ann_energy(macs: float, bits: int, weight_bits: int = 8) -> float:
-    """Microjoules of an ANN in integers at 45 nm whose activations have so many bits, sums 32.
+def quantised_ann_energy(macs: float, image_macs: float, additions: float, bits: int) -> float:
+    """Microjoules of an ANN in integers at 45 nm: 8-bit weights and image, activations of ``bits``, sums of 32 bits.
 
-    A multiplication costs as much as its operands are wide, 0.2 pJ for 8 by 8 bits (32 by 32 bits would then cost 3.2
-    pJ, where Horowitz gives 3.1).
+    macs: all of them, of which ``image_macs`` read the image; additions: those at shortcuts. A multiplication costs as
+    much as its operands are wide, 0.2 pJ for 8 by 8 bits (32 by 32 bits would then cost 3.2 pJ; Horowitz gives 3.1).
 
-    >>> round(quantised_ann_energy(1e6, bits=8), 6), round(quantised_ann_energy(1e6, bits=2), 6)
-    (0.3, 0.15)
+    >>> round(quantised_ann_energy(2e6, 1e6, 0, bits=8), 6), round(quantised_ann_energy(2e6, 1e6, 0, bits=2), 6)
+    (0.6, 0.45)
     """
-    return macs * (_MULTIPLICATION_8 * weight_bits * bits / 64 + _ADDITION_32) * 1e-6
+    multiplications = _MULTIPLICATION_8 * (image_macs + (macs - image_macs) * bits / 8)
+    return (multiplications + (macs + additions) * _ADDITION_32) * 1e-6

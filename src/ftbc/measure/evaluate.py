@@ -66,9 +66,9 @@ class Evaluation:
         return {name: [model.of(count) for count in counts] for name, model in energy_models().items()}
 
     def reference_energies(self) -> dict[str, float]:
-        """Microjoules of the ANN per image, under every named model that it could run under."""
-        models = energy_models().items()
-        return {name: model.of(self.reference_operations) for name, model in models if model.runs_ann}
+        """Microjoules of the ANN per image, under every named model that it could run under as it is."""
+        models = {name: model for name, model in energy_models().items() if model.runs_ann and model.bits is None}
+        return {name: model.of(self.reference_operations) for name, model in models.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -153,8 +153,8 @@
     });
     flat.filter((p) => p.ann).forEach((p, i) => {
       add(c.svg, "rect", { x: x(p.e) - 5, y: y(p.a) - 5, width: 10, height: 10, fill: i ? "var(--quiet)" : "var(--ink)", transform: `rotate(45 ${x(p.e)} ${y(p.a)})` });
-      const right = x(p.e) > c.width * 0.6;
-      add(c.svg, "text", { x: x(p.e) + (right ? -10 : 10), y: y(p.a) + (i % 2 ? 16 : -7), "text-anchor": right ? "end" : "start", class: "strong" }, p.name);
+      const right = x(p.e) > c.width - 90 || i % 2 === 0;
+      add(c.svg, "text", { x: x(p.e) + (right ? -8 : 8), y: y(p.a) + (i % 2 ? 17 : -8), "text-anchor": right ? "end" : "start", class: "strong" }, p.name);
     });
     const ring = add(c.svg, "circle", { r: 8, fill: "none", stroke: "var(--ink)", "stroke-width": 2, visibility: "hidden" });
     legend(c.place, data.series.map((s, i) => [s.name, colour(i)]));
@@ -306,6 +306,7 @@
         cell.className = right ? "right" : "wrong";
         cell.dataset.step = t + 1 + data.extra;
         cell.title = `t = ${t + 1}: ${word(k)}, ${(100 * a.sure[t]).toFixed(0)} % sure` + (right ? "" : ", wrong");
+        if (!right) { const wrong = document.createElement("span"); wrong.className = "unseen"; wrong.textContent = " (wrong)"; cell.append(wrong); }
         cell.style.background = right ? `rgba(var(--down), ${(0.1 + 0.4 * a.sure[t]).toFixed(2)})` : "transparent";
         cells.append(cell);
       });
