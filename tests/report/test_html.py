@@ -25,7 +25,9 @@ from ftbc.report.png import png
 from ftbc.report.series import Baseline, Point, Series
 from tests.conftest import Refused
 
-CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
 HOSTILE = "</script><script>document.title='broken'</script> & <b>"
 STEPS = 3
 
@@ -33,7 +35,8 @@ STEPS = 3
 def _network() -> nn.Module:
     torch.manual_seed(0)
     return nn.Sequential(
-        nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(36, 8), nn.ReLU(), nn.Linear(8, 3)
+        nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(36, 8), nn.ReLU(),
+        nn.Linear(8, 3),
     ).eval()  # fmt: skip
 
 
@@ -110,6 +113,28 @@ def test_every_part_is_named_and_every_control_has_a_label(page: Page) -> None:
         assert word in text
 
 
+def _contrast(one: str, other: str) -> float:
+    """How far two colours differ in luminance. Reference: WCAG 2.2, contrast ratio."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_text_and_lines_stand_out_in_light_and_in_dark(page: Page) -> None:
+    roots = re.findall(r":root \{(.*?)\}", render(page), re.DOTALL)
+    assert len(roots) == 3  # light, dark, print
+    for colours in (dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", root)) for root in roots[:2]):
+        assert len(colours) == 14
+        for ground in ("page", "card"):
+            assert all(_contrast(colours[ground], colours[text]) >= 4.5 for text in ("ink", "quiet", "link"))
+            assert all(_contrast(colours[ground], colours[f"c{i}"]) >= 3 for i in range(8))
+
+
 def test_text_is_never_taken_for_code() -> None:
     series = [Series(HOSTILE, (Point(1, 50.0),))]
     text = render(Page(HOSTILE, HOSTILE, series, [Baseline(HOSTILE, 60.0)], recipe=HOSTILE, facts={HOSTILE: HOSTILE}))
@@ -126,7 +151,7 @@ def test_parts_without_data_are_left_out() -> None:
 def test_curves_of_different_steps_share_a_table() -> None:
     series = [Series("a", (Point(1, 50.0),)), Series("b", (Point(2, 60.125, 1.5, {CMOS_45NM.name: 2.0}),))]
     text = render(Page("title", "summary", series))
-    assert text.count("<td>–</td>") >= 2 and "60.12 ± 1.50" in text and 'scope="col">2<' in text
+    assert text.count("<td>-</td>") >= 2 and "60.12 ± 1.50" in text and 'scope="col">2<' in text
 
 
 def test_the_pixels_of_a_png() -> None:

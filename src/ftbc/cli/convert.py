@@ -50,7 +50,7 @@ def convert(
     recipe: RecipeName = "ftbc",
     whole: Rounded = False,
     report: Annotated[
-        Path | None, typer.Option(help=f"Also write a page on what it does, on up to {REPORT_IMAGES} test images: .html")
+        Path | None, typer.Option(help=f"Also write a page on what it does with {REPORT_IMAGES} test images: .html")
     ] = None,
     seed: Seed = 0,
     json: Json = None,

@@ -65,17 +65,19 @@ def report(
     """
     require_writable(to, json)
     require_engine(engine)
-    method, rivals = find_recipe(recipe), [find_recipe(name) for name in against.split(",") if name]
+    saved = None if snn is None else ftbc.load(snn)
+    method = find_recipe(recipe) if saved is None else saved.recipe
+    rivals = {rival.name: rival for rival in (find_recipe(name) for name in against.split(",") if name)}
+    if method.name in rivals:
+        raise InputError(f"--against {against}: '{method.name}' is the method that is shown; name others")
     network = find_model(model, weights, classes)
     test = find_test(data, normalise, test_images, seed)
     chosen = find_calibration(data, calibration, normalise, images, seed).with_normalise(test.normalise)
     with progress_bar() as progress:
-        shown = ftbc.convert(network, chosen, steps, method, seed=seed, progress=progress) if snn is None else ftbc.load(snn)
-        if shown.recipe.name in (names := [rival.name for rival in rivals]) or len(set(names)) < len(names):
-            raise InputError(f"--against {against}: name each method once, and not the one that is shown")
+        shown = saved or ftbc.convert(network, chosen, steps, method, seed=seed, progress=progress)
         others = {
-            rival.name: ftbc.convert(network, chosen, shown.steps, rival, seed=seed, progress=progress)
-            for rival in rivals
+            name: ftbc.convert(network, chosen, shown.steps, rival, seed=seed, progress=progress)
+            for name, rival in rivals.items()
         }
         facts = {"network": model, "seed": seed, "calibration images": len(chosen)}
         page = conversion_page(

@@ -21,7 +21,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class ErrorSplit:
-    """The mean square of each part over that of the activation; signs differ, so that they need not sum to the total."""
+    """The mean square of each part over that of the activation; signs differ, so that they do not sum to the total."""
 
     total: float
     clipping: float

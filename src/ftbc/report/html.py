@@ -120,6 +120,6 @@ def _number(value: float | None, digits: int = 4) -> str:
     """A figure for a table.
 
     >>> _number(1234.5678), _number(None)
-    ('1235', '–')
+    ('1235', '-')
     """
-    return "–" if value is None else f"{value:.{digits}g}"
+    return "-" if value is None else f"{value:.{digits}g}"
