@@ -27,10 +27,11 @@ ACTIVATIONS = {"rnl": RateNorm(0.5), "rts": ThresholdReLU(0.8), "opi": Threshold
 
 
 def _quick(recipe: ftbc.Recipe) -> ftbc.Recipe:
-    """The same pieces with two iterations."""
+    """The same pieces with two iterations or batches."""
 
     def shorter(piece: Any) -> Any:
-        return dataclasses.replace(piece, iterations=2) if hasattr(piece, "iterations") else piece
+        long = [name for name in ("iterations", "batches") if getattr(piece, name, 0) > 2]
+        return dataclasses.replace(piece, **dict.fromkeys(long, 2))
 
     return dataclasses.replace(
         recipe, threshold=shorter(recipe.threshold), calibrate=[shorter(piece) for piece in recipe.calibrate]
