@@ -100,6 +100,7 @@ def by_hand(snn: ftbc.SpikingNetwork, x: Tensor, y: Tensor, t: int) -> dict[str,
             elif isinstance(module, nn.Conv2d | nn.Linear) and name != "stem":
                 ones = torch.nn.functional.conv2d if isinstance(module, nn.Conv2d) else None
                 events = (read != 0).double()
+                additions += int(events.sum()) if name == "conv1" else 0  # the identity shortcut carries them past it
                 if ones is None:
                     additions += int(events.sum()) * module.out_features
                 else:

@@ -9,7 +9,9 @@ from typing import Any
 
 from ftbc.atomic import replacing
 from ftbc.protocol.rows import Row, best
+from ftbc.report import html
 from ftbc.report.comparison import as_csv, as_text
+from ftbc.report.comparison_page import comparison_page
 from ftbc.report.latex import as_latex
 from ftbc.report.plot import compared_curves
 
@@ -79,6 +81,10 @@ class Comparison:
     def to_latex(self, path: str | Path | None = None) -> str:
         """The table of accuracies for a paper, with the package booktabs: the best of each T in bold."""
         return _written(as_latex(self), path)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A page with curves and energy, in one file."""
+        return _written(html.render(comparison_page(self)), path)
 
     def plot(self, path: str | Path) -> None:
         """Accuracy against T, a line for each recipe, as PNG, SVG or PDF by suffix."""

@@ -20,7 +20,7 @@ from .conftest import Outcome
 Command = Callable[..., Outcome]
 QUICK = ("--data", "squares", "--images", "16", "--recipe", "mean-square")
 COMMANDS = (
-    "demo", "check", "convert", "evaluate", "compare", "bench", "train", "methods", "data get", "data sample",
+    "demo", "check", "convert", "evaluate", "compare", "report", "bench", "train", "methods", "data get", "data sample",
     "export nir", "export onnx", "export weights", "export verify",
 )  # fmt: skip
 

@@ -115,34 +115,6 @@ def test_stopping_by_what_is_no_rule(stop: Any, refused: Refused) -> None:
     refused(InputError, words, ftbc.evaluate, snn, (x, torch.zeros(3, dtype=torch.long)), stop=stop)
 
 
-def test_operations_equal_a_count_over_every_connection() -> None:
-    """SynOps of a residual network against a dense count: non-zero inputs through a layer of ones."""
-    torch.manual_seed(0)
-    x = torch.rand(6, *INPUT_SHAPE, dtype=torch.float64)
-    snn = ftbc.convert(residual(), x, 3, "mean-square")
-    result = ftbc.evaluate(snn, (x, torch.zeros(6, dtype=torch.long)))
-    total = torch.zeros(3, dtype=torch.float64)
-
-    def count(node, inputs, output, start) -> None:
-        if isinstance(node.module, nn.Conv2d | nn.Linear) and node.name != "stem":
-            layer = type(node.module)(**_settings(node.module)).double()
-            layer.weight.data.fill_(1.0)
-            events = (inputs[0] != 0).double()
-            total.add_(
-                layer(events.flatten(0, 1)).unflatten(0, events.shape[:2]).sum(list(range(1, output.ndim))).detach()
-            )
-
-    snn(x, observe=count)
-    assert result.synops == pytest.approx((total.cumsum(0) / 6).tolist())
-
-
-def _settings(layer: nn.Module) -> dict:
-    if isinstance(layer, nn.Linear):
-        return {"in_features": layer.in_features, "out_features": layer.out_features, "bias": False}
-    names = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "groups")
-    return {**{name: getattr(layer, name) for name in names}, "bias": False}
-
-
 @pytest.mark.parametrize("name", NETWORKS)
 def test_layer_rows_have_rates_and_errors(name: str) -> None:
     torch.manual_seed(0)

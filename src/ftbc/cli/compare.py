@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -28,6 +27,7 @@ from ftbc.cli.options import (
     find_recipe,
     find_steps,
     find_test,
+    typed,
 )
 from ftbc.cli.progress import progress_bar
 from ftbc.errors import FtbcError, InputError
@@ -61,6 +61,7 @@ def compare(
     csv: Annotated[Path | None, typer.Option(help="Also write a line for each method and T to this file")] = None,
     latex: Annotated[Path | None, typer.Option(help="Also write the table of accuracies, with booktabs")] = None,
     plot: Annotated[Path | None, typer.Option(help="Also draw accuracy against T: .png, .svg or .pdf")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a page with curves and energy: .html")] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The first of the --seeds")] = 0,
     json: Json = None,
 ) -> None:
@@ -71,7 +72,7 @@ def compare(
 
     Example: `ftbc compare resnet20-cifar10 --recipes maximum,mean-square,ftbc --steps 1,2,4,8 --latex table.tex`
     """
-    require_writable(csv, json, latex, plot)
+    require_writable(csv, json, latex, plot, report)
     require_engine(engine)
     if plot is not None:
         require_plot(plot)
@@ -89,7 +90,7 @@ def compare(
             table = ftbc.compare(
                 network, draws, test, methods, times,
                 protocol=protocol, seeds=numbers, limit=limit, full_up_to=full_up_to, engine=engine, results=folder,
-                measure=not only_kept, name=_name(model, weights), command=shlex.join(["ftbc", *sys.argv[1:]]),
+                measure=not only_kept, name=_name(model, weights), command=typed(),
                 progress=progress,
             )  # fmt: skip
     except FtbcError:
@@ -102,7 +103,10 @@ def compare(
         raise
     typer.echo(as_text(table, shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else None))
     typer.echo(f"\n{table.measured} measured now, {table.kept} taken from {results}")
-    for path, write in ((csv, table.to_csv), (json, table.to_json), (latex, table.to_latex), (plot, table.plot)):
+    written = (
+        (csv, table.to_csv), (json, table.to_json), (latex, table.to_latex), (plot, table.plot), (report, table.to_html)
+    )  # fmt: skip
+    for path, write in written:
         if path is not None:
             write(path)
 

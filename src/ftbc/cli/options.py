@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shlex
 import sys
 import traceback
 from collections.abc import Callable
@@ -25,6 +26,8 @@ from ftbc.recipe import Recipe, read_recipe
 from ftbc.recipes import recipe
 
 USUAL_DATA = "cifar10-sample"
+REPORT_IMAGES = 500
+"""A report that comes along with something else is made on at most so many test images."""
 
 Model = Annotated[
     str, typer.Argument(help="A network of the zoo by name, file.py:factory, or a torch.export program, .pt2")
@@ -121,6 +124,12 @@ def find_test(source: str | None, normalise: str | None, images: int | None, see
     return _normalised(found, normalise)
 
 
+def find_some_test(source: str | None, normalise: str | None, seed: int) -> Images:
+    """A few test images, balanced over the classes as far as there are so many."""
+    found = find_test(source, normalise, None, seed)
+    return found.subset(draw_balanced(found.labels, min(REPORT_IMAGES, len(found)), seed))
+
+
 def find_example(source: str | None, normalise: str | None, seed: int) -> Images:
     """One image, for what depends on shapes alone."""
     return _normalised(_train_split(source or USUAL_DATA, 1, seed), normalise)
@@ -142,6 +151,11 @@ def find_steps(steps: str) -> list[int]:
         return [int(part) for part in steps.split(",")]
     except ValueError:
         raise InputError(f"--steps {steps}: give whole numbers with commas between, such as 1,2,4,8") from None
+
+
+def typed() -> str:
+    """What the user typed, for the record."""
+    return shlex.join(["ftbc", *sys.argv[1:]])
 
 
 def write_json(path: Path | None, content: Any) -> None:

@@ -20,7 +20,7 @@ from ftbc.protocol.measured import Measured
 from ftbc.protocol.plan import Conversion, Run
 from ftbc.protocol.results_folder import ResultsFolder
 
-FORMAT = 1
+FORMAT = 2
 """Raised when measurements come to mean something else; those that were kept before are then made anew."""
 _LABELS = ("name", "summary")  # of a recipe: they change no figure
 

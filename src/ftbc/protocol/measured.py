@@ -33,10 +33,10 @@ class Measured:
     calibration_seconds: float
 
     @classmethod
-    def of(cls, result: Evaluation, extra_steps: int, images: int, seconds: float) -> Measured:
+    def of(cls, result: Evaluation, images: int, seconds: float) -> Measured:
         """The figures of an evaluation, and what its calibration took."""
         own = {field.name: getattr(result, field.name) for field in fields(cls) if hasattr(result, field.name)}
-        return cls(**own, extra_steps=extra_steps, calibration_images=images, calibration_seconds=seconds)
+        return cls(**own, calibration_images=images, calibration_seconds=seconds)
 
     def rate(self, t: int) -> float:
         """Spikes per neuron and step, over all neurons and the steps up to t."""

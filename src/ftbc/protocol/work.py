@@ -78,7 +78,7 @@ class Work:
             for run in ledger.missing(conversion):
                 part, report = first_steps(snn, run.steps), self._report(run.steps)
                 result = evaluate(part, ledger.tests[run.few], engine=ledger.engine, progress=report)
-                ledger.enter(conversion, run, Measured.of(result, snn.extra_steps, len(images), seconds))
+                ledger.enter(conversion, run, Measured.of(result, len(images), seconds))
                 self.done += run.steps * result.images
         except FileError:
             raise
