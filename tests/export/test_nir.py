@@ -58,22 +58,43 @@ def test_every_spike_comes_back(name: str, dialect: str, tmp_path: Path, refused
 
 @pytest.mark.parametrize("dialect", [name for name, words in DIALECTS.items() if not words.joins])
 def test_programs_that_cannot_join_branches(dialect: str, tmp_path: Path, refused: Refused) -> None:
-    """They get networks without shortcuts and without a clock; all else is refused, by the name of what joins."""
+    """They get chains of layers, which pass the clock on; shortcuts are refused, by the name of what joins."""
     path = tmp_path / "net.nir"
     for name in ("plain", "mobile", "hidden"):
         snn, images = converted(name)
-        refused(UnsupportedError, ("bias='mean'", "meet in"), ftbc.export.nir, snn, path, dialect=dialect)
-        ftbc.export.nir(snn, path, dialect=dialect, bias="mean")
+        report = ftbc.export.nir(snn, path, dialect=dialect)
         back = ftbc.export.read_nir(path)
+        assert report.agreement.equal and compared(snn, back, images).equal
+        assert torch.allclose(back(images), snn(images), atol=1e-10)
+        edges = nir.read(path, type_check=False).edges
+        assert len({target for _, target in edges}) == len(edges)  # no node reads two values
+        ftbc.export.nir(snn, path, dialect=dialect, bias="mean")
         graph = in_units(snn)
         mean_bias(graph)
+        back = ftbc.export.read_nir(path)
         assert agreement(recorded(graph, images, STEPS), recorded(back.graph, images, STEPS)).equal
         path.unlink()
     snn, _ = converted("residual")
+    refused(UnsupportedError, ("'add'", "shortcuts"), ftbc.export.nir, snn, path, dialect=dialect)
     refused(UnsupportedError, ("'relu_2'", "shortcuts"), ftbc.export.nir, snn, path, dialect=dialect, bias="mean")
     snn, _ = converted("waves")
-    refused(UnsupportedError, "one dimension", ftbc.export.nir, snn, path, dialect=dialect, bias="mean")
+    refused(UnsupportedError, "one dimension", ftbc.export.nir, snn, path, dialect=dialect)
     assert not list(tmp_path.iterdir())
+
+
+def test_relays_fire_once_each(tmp_path: Path) -> None:
+    """A network that was read with its clock passed on: T neurons a pixel fire, each at its own step alone."""
+    snn, images = converted("mobile")
+    ftbc.export.nir(snn, tmp_path / "net.nir", dialect="norse")
+    back = ftbc.export.read_nir(tmp_path / "net.nir")
+    relays = [name for name in back.graph.nodes if name.endswith("_clock") and name != "clock" and "_and_" not in name]
+    assert len(relays) == len(snn.layers()) - 1
+    for t, (_, spikes) in enumerate(recorded(back.graph, images, STEPS)):
+        for name in relays:
+            hour = torch.zeros(STEPS, dtype=torch.float64).index_fill_(0, torch.tensor(t), 1.0)
+            assert torch.equal(spikes[name], hour.view(1, -1, 1, 1).expand_as(spikes[name]))
+    back.save(tmp_path / "net.snn")
+    assert torch.equal(ftbc.load(tmp_path / "net.snn")(images), back(images))
 
 
 def test_what_comes_back_runs_on_every_engine_and_can_be_saved(tmp_path: Path) -> None:

@@ -79,7 +79,10 @@ def recorded(graph: Graph, x: Tensor, steps: int, cell: Cell | None = None) -> I
 
 @torch.no_grad()
 def agreement(one: Iterator[tuple[Tensor, Spikes]], other: Iterator[tuple[Tensor, Spikes]]) -> Agreement:
-    """Compare two runs on the same images, by the names of layers; items of a layer may be shaped differently."""
+    """Compare two runs on the same images, by the names of layers; items of a layer may be shaped differently.
+
+    The other may have layers of its own, such as neurons that pass a clock on.
+    """
     total: Agreement | None = None
     for (output, spikes), (found, others) in zip(one, other, strict=True):
         step = _at_one_step(output, spikes, found, others)
@@ -90,9 +93,9 @@ def agreement(one: Iterator[tuple[Tensor, Spikes]], other: Iterator[tuple[Tensor
 
 
 def _at_one_step(output: Tensor, spikes: Spikes, found: Tensor, others: Spikes) -> Agreement:
-    if spikes.keys() != others.keys():
-        missing = sorted(spikes.keys() ^ others.keys())
-        raise InputError(f"the file is of another network: only one of the two has neurons '{missing[0]}'")
+    missing = sorted(spikes.keys() - others.keys())
+    if missing:
+        raise InputError(f"the file is of another network: it has no neurons '{missing[0]}'")
     different = {}
     for name, sent in spikes.items():
         other = others[name]

@@ -7,6 +7,8 @@ from torch import Tensor
 
 from ftbc.errors import UnsupportedError
 from ftbc.graph.ir import Node, Shape
+from ftbc.graph.spec import register
+from ftbc.neuron import Temporal
 
 
 def reach(node: Node, space: Shape, wanted: Shape) -> tuple[list[int], list[int]]:
@@ -35,6 +37,33 @@ def _stride(length: int, wanted: int, kernel: int) -> int | None:
     left = length - kernel
     stride = left // wanted + 1  # the smallest that makes no more than the wanted number
     return stride if left >= 0 and 1 + left // stride == wanted else None
+
+
+@register("steps")
+class Clock(Temporal):
+    """Adds clock channels behind those of its input: at step t the t-th of them is all ones, the others are zero.
+
+    >>> Clock(2).run(torch.full((2, 1, 1), 7.0)).tolist()
+    [[[7.0, 1.0, 0.0]], [[7.0, 0.0, 1.0]]]
+    """
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.steps, self.t = steps, 0
+
+    def reset(self) -> None:
+        self.t = 0
+
+    def select(self, images: Tensor) -> None:
+        """Nothing differs between images."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.run(x.unsqueeze(0))[0]
+
+    def run(self, x: Tensor) -> Tensor:
+        hands = ticks(self.steps, x.shape[1], tuple(x.shape[3:]), x)[self.t : self.t + len(x)]
+        self.t += len(x)
+        return torch.cat([x, hands], 2)
 
 
 def ticks(steps: int, images: int, space: Shape, like: Tensor) -> Tensor:

@@ -48,10 +48,9 @@ class Drawing:
         targets = [target for _, target in self.words.edges]
         joins = [name for name in dict.fromkeys(targets) if targets.count(name) > 1]
         if joins and not self.dialect.joins:
-            clock = "bias='mean' has no clock; " if self.clock else ""
             raise UnsupportedError(
                 f"branches meet in '{joins[0]}', and {self.dialect.semantics.name} runs a file's nodes before all that "
-                f"they read is there: {clock}networks with shortcuts go to spikingjelly or snntorch"
+                "they read is there: networks with shortcuts go to spikingjelly or snntorch"
             )
 
     def sources(self, value: str) -> list[str]:

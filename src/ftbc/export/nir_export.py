@@ -16,11 +16,13 @@ from ftbc.export.dialect import Dialect, dialect_named
 from ftbc.export.nir_draw import Drawing
 from ftbc.export.nir_file import require_nir, to_bytes
 from ftbc.export.nir_read import network_of
+from ftbc.export.relay import relayed
 from ftbc.export.rewrite import fully_convolutional, in_units, mean_bias, pads_into_weights, require_plain, windows
 from ftbc.export.sample import require_network, sample
 from ftbc.graph.ir import Graph
 from ftbc.graph.spec import describe
 from ftbc.network import SpikingNetwork
+from ftbc.neuron import IntegrateFire
 
 BIASES = ("clock", "mean")
 
@@ -73,15 +75,18 @@ def nir(
     require_writable(path)
     require_plain(snn, "NIR")
     graph, lost = _prepared(snn, words, bias)
-    drawing = Drawing(graph, words, clock=snn.extra_steps + snn.steps if bias == "clock" else 0, nir=package)
-    content = to_bytes(drawing.words.nodes, drawing.words.edges, _header(snn, drawing, words), words.old)
+    steps = snn.extra_steps + snn.steps
+    relay = bias == "clock" and not words.joins
+    if relay:
+        graph = relayed(graph, steps, words.semantics.name)
+    drawing = Drawing(graph, words, clock=steps if bias == "clock" and not relay else 0, nir=package)
+    content = to_bytes(drawing.words.nodes, drawing.words.edges, _header(snn, drawing, words, relay), words.old)
     back = network_of(content, path)
     x, checked_on = sample(snn, images)
-    steps = snn.extra_steps + snn.steps
     found = agreement(recorded(snn.graph, x, steps), recorded(back.graph.to(x.device), x, steps))
     with replacing(path) as file:
         file.write(content)
-    notes = tuple(_notes(snn, words, drawing, lost))
+    notes = tuple(_notes(snn, words, drawing, bias, lost))
     return NirReport(str(path), dialect, bias, len(content), len(drawing.words.nodes), found, checked_on, lost, notes)
 
 
@@ -90,12 +95,13 @@ def _prepared(snn: SpikingNetwork, words: Dialect, bias: str) -> tuple[Graph, di
     windows(graph)
     pads_into_weights(graph)
     lost = mean_bias(graph) if bias == "mean" else {}
-    if not words.flattens and len(graph.input_shape) > 1:
+    relay = bias == "clock" and not words.joins  # the clock passes channels, not features
+    if (relay or not words.flattens) and len(graph.input_shape) > 1:
         fully_convolutional(graph)
     return graph, lost
 
 
-def _header(snn: SpikingNetwork, drawing: Drawing, words: Dialect) -> dict[str, Any]:
+def _header(snn: SpikingNetwork, drawing: Drawing, words: Dialect, relay: bool) -> dict[str, Any]:
     """What NIR has no place for; the numbers and the wiring are in the nodes and edges alone."""
     return {
         "dialect": words.name,
@@ -103,6 +109,7 @@ def _header(snn: SpikingNetwork, drawing: Drawing, words: Dialect) -> dict[str, 
         "steps": snn.steps,
         "extra_steps": snn.extra_steps,
         "clock": bool(drawing.clock),
+        "relay": {node.name: node.shape[0] for node in snn.graph.of_type(IntegrateFire)} if relay else None,
         "dtype": str(drawing.words.dtype).removeprefix("torch."),
         "input_shape": snn.graph.input_shape,
         "output_shape": snn.graph.shape(snn.graph.output),
@@ -113,10 +120,10 @@ def _header(snn: SpikingNetwork, drawing: Drawing, words: Dialect) -> dict[str, 
     }
 
 
-def _notes(snn: SpikingNetwork, words: Dialect, drawing: Drawing, lost: dict[str, float]) -> list[str]:
+def _notes(snn: SpikingNetwork, words: Dialect, drawing: Drawing, bias: str, lost: dict[str, float]) -> list[str]:
     steps = snn.extra_steps + snn.steps
     found = []
-    if drawing.clock:
+    if bias == "clock":
         found.append(
             f"input: the image with {steps} more channels; at step t (from 0) channel t of these is all ones, the "
             f"others are zero; the file is for {steps} steps"

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from ftbc.errors import FileError, FtbcError, first_line
-from ftbc.export.clock import ticks
+from ftbc.export.clock import Clock, ticks
 from ftbc.export.header import read_content
 from ftbc.export.nir_file import from_bytes
 from ftbc.export.nir_modules import by_channel, kind_of, module_of
 from ftbc.graph.ir import INPUT, Graph, Node
-from ftbc.graph.ops import Reshape, Sum
-from ftbc.graph.spec import describe, rebuild
+from ftbc.graph.ops import Concat, Reshape, Slice, Sum
+from ftbc.graph.spec import clone, describe, rebuild
 from ftbc.network import SpikingNetwork
 from ftbc.neuron import IntegrateFire
 from ftbc.recipe import Recipe
@@ -66,6 +66,9 @@ class _Reader:
         self.dtype = {"float32": torch.float32, "float64": torch.float64}[header["dtype"]]
         self.values: dict[str, str] = {}
         self.timed: dict[str, Tensor] = {}
+        self.input = INPUT
+        if header["relay"]:
+            self.input = self._append("clock", Clock(self.total), INPUT)
 
     def network(self) -> SpikingNetwork:
         """The whole network."""
@@ -118,7 +121,7 @@ class _Reader:
     def _at_input(self, name: str, module: nn.Module, sources: list[str]) -> None:
         """A node that reads the input, of which it must use the image or the clock, not both."""
         if len(sources) == 1 and not self.clock:
-            self.values[name] = self._append(name, module, INPUT)
+            self.values[name] = self._append(name, module, self.input)
             return
         if len(sources) != 1 or not isinstance(module, nn.Conv1d | nn.Conv2d | nn.Linear):
             raise FileError(f"{name!r:.80} reads the clock in a way that is not ours")
@@ -153,7 +156,19 @@ class _Reader:
             raise FileError(f"the neurons {name!r:.80} do not fit what reaches them")
         neuron = IntegrateFire(self.total, len(shape))
         neuron.set(one, torch.zeros_like(one), None if bias is None else by_channel(bias))
-        self.values[name] = self._append(self.header["neurons"][name], neuron, self.values[source])
+        self.values[name] = self._fires(self.header["neurons"][name], neuron, self.values[source])
+
+    def _fires(self, name: str, neuron: IntegrateFire, value: str) -> str:
+        """Neurons, apart from those behind them that pass the clock on."""
+        channels, relay = self.graph.shape(value)[0], self.header["relay"]
+        own = int(relay.get(name, channels)) if relay else channels
+        if own == channels:
+            return self._append(name, neuron, value)
+        parts = []
+        for part, cells, first, end in ((name, neuron, 0, own), (f"{name}_clock", clone(neuron), own, channels)):
+            current = self._append(f"{part}_current", Slice(1, first, end), value)
+            parts.append(self._append(part, cells, current))
+        return self._append(f"{name}_and_clock", Concat(1), *parts)
 
     def _output(self, sources: list[str]) -> None:
         value, wanted = self._sum("output", sources), _shape(self.header["output_shape"])
