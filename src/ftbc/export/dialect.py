@@ -22,9 +22,9 @@ class Dialect:
     semantics: what it does with the neurons; neuron: the word it takes for one; dt: its time step in seconds; read_by:
     how it is called. plain: it takes factors and convolutions in groups as they are; else both become convolutions with
     all their zeros. flattens: it flattens images and not the batch with them; averages: it takes average pools, else
-    pools that add; waves: it takes convolutions in one dimension; joins: it runs branches that meet in the right order;
-    old: it needs a file as nir 1.0.4 wrote them, with
-    one number for the constants of a layer of neurons.
+    pools that add; waves: it takes convolutions in one dimension; soft: read as `read_by` says, its neurons have soft
+    reset, like ours; joins: it runs branches that meet in the right order; old: it needs a file as nir 1.0.4 wrote
+    them, with one number for the constants of a layer of neurons.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Dialect:
     flattens: bool = True
     averages: bool = True
     waves: bool = True
+    soft: bool = False
     joins: bool = True
     old: bool = False
 
@@ -75,7 +76,7 @@ _ALL = (
     ),
     Dialect(
         "norse",
-        Semantics("Norse", hard=True, strict=True),
+        Semantics("Norse, usual", hard=True, strict=True),
         "CubaLIF",
         1e-3,
         "norse.torch.from_nir(nir.read(path), reset_method=norse.torch.functional.reset.reset_subtract)",
@@ -83,6 +84,7 @@ _ALL = (
         averages=False,
         waves=False,
         joins=False,
+        soft=True,
     ),
 )
 DIALECTS = {entry.name: entry for entry in _ALL}

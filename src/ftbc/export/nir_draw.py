@@ -49,7 +49,7 @@ class Drawing:
         joins = [name for name in dict.fromkeys(targets) if targets.count(name) > 1]
         if joins and not self.dialect.joins:
             raise UnsupportedError(
-                f"branches meet in '{joins[0]}', and {self.dialect.semantics.name} runs a file's nodes before all that "
+                f"branches meet in '{joins[0]}', and {self.dialect.name} runs a file's nodes before all that "
                 "they read is there: networks with shortcuts go to spikingjelly or snntorch"
             )
 

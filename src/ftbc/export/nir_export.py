@@ -78,7 +78,7 @@ def nir(
     steps = snn.extra_steps + snn.steps
     relay = bias == "clock" and not words.joins
     if relay:
-        graph = relayed(graph, steps, words.semantics.name)
+        graph = relayed(graph, steps, words.name)
     drawing = Drawing(graph, words, clock=steps if bias == "clock" and not relay else 0, nir=package)
     content = to_bytes(drawing.words.nodes, drawing.words.edges, _header(snn, drawing, words, relay), words.old)
     back = network_of(content, path)
@@ -134,7 +134,9 @@ def _notes(snn: SpikingNetwork, words: Dialect, drawing: Drawing, bias: str, los
             f"lossy: b[t] became its mean over time, which is off by {lost[worst]:.3f} thresholds (root mean square) "
             f"in '{worst}', the worst layer; bias='clock' is exact"
         )
-    if words.semantics.in_words != "soft reset":
+    if words.soft:
+        found.append(f"read it with {words.read_by}: else with {words.semantics.in_words}, which is another network")
+    elif words.semantics.in_words != "soft reset":
         found.append(
             f"{words.semantics.name} reads these neurons with {words.semantics.in_words}: it runs another network; "
             "ftbc export verify tells its accuracy"
