@@ -336,6 +336,7 @@
     $("choose-step").addEventListener("input", (e) => choose(layer, Number(e.target.value)));
     for (const button of document.querySelectorAll("#table-layers button")) button.addEventListener("click", () => choose(Number(button.dataset.layer), step));
   }
+  addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details")) part.open = true; });
   let wait = 0, before = innerWidth;
   addEventListener("resize", () => { if (innerWidth === before) return; before = innerWidth; clearTimeout(wait); wait = setTimeout(draw, 150); });
 })();
