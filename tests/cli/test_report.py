@@ -62,7 +62,8 @@ def test_report_of_a_saved_network(ftbc_command: Command, folder: Path) -> None:
 def test_compare_writes_a_page_of_its_table(ftbc_command: Command, folder: Path) -> None:
     outcome = ftbc_command(
         "compare", "nets.py:good", "--data", "squares", "--images", "16", "--steps", "1,2", "--seeds", "2",
-        "--recipes", "maximum,mean-square", "--report", "page.html", "--energy-plot", "energy.svg", "--json", "table.json",
+        "--recipes", "maximum,mean-square", "--report", "page.html", "--energy-plot", "energy.svg",
+        "--json", "table.json",
     )  # fmt: skip
     assert outcome.status == 0 and not outcome.err
     data, table = _data(folder / "page.html"), json.loads((folder / "table.json").read_text())
