@@ -13,7 +13,7 @@ from ftbc.report import html
 from ftbc.report.comparison import as_csv, as_text
 from ftbc.report.comparison_page import comparison_page
 from ftbc.report.latex import as_latex
-from ftbc.report.plot import compared_curves
+from ftbc.report.plot import compared_curves, energy_curves
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,10 @@ class Comparison:
     def plot(self, path: str | Path) -> None:
         """Accuracy against T, a line for each recipe, as PNG, SVG or PDF by suffix."""
         compared_curves(path, self)
+
+    def plot_energy(self, path: str | Path) -> None:
+        """Accuracy against energy, a line for each recipe, as PNG, SVG or PDF by suffix."""
+        energy_curves(path, self)
 
 
 def _written(text: str, path: str | Path | None) -> str:

@@ -51,9 +51,9 @@ def test_table_and_files(ftbc_command: Command, folder: Path) -> None:
     ]  # fmt: skip
     assert all(line["protocol"] == "per-t" and line["engine"] == "layerwise" for line in lines)
     latex = (folder / "t.tex").read_text()
-    assert "Protocol per-t" in latex and r"\toprule" in latex and "ftbc " in latex.splitlines()[0]
+    assert "Protocol per-t" in latex and r"\toprule" in latex and "made by ftbc" in latex.splitlines()[0]
     assert (folder / "t.png").read_bytes().startswith(b"\x89PNG")
-    assert content["made"]["command"].startswith("ftbc ") and content["made"]["machine"]["cpu"]
+    assert content["made"]["command"].startswith("ftbc") and content["made"]["machine"]["cpu"]
 
 
 def test_a_second_run_and_other_protocols(ftbc_command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,11 +29,15 @@ def test_report_shows_what_evaluate_measures(ftbc_command: Command, folder: Path
     data, written = _data(folder / "page.html"), json.loads((folder / "page.json").read_text())
     assert [series["name"] for series in data["series"]] == ["mean-square", "maximum"]
     assert written["series"] == data["series"] and written["baselines"] == data["baselines"]
-    ftbc_command(
+    shown = ftbc_command(
         "evaluate", "nets.py:good", "--data", "squares", "--images", "16", "--steps", "3", "--recipe", "mean-square",
-        "--json", "e.json",
+        "--energy", "--json", "e.json",
     )  # fmt: skip
     (row,) = json.loads((folder / "e.json").read_text())["results"]
+    table = [re.split(r"  +", line.strip()) for line in shown.out.partition("an image:\n")[2].splitlines()[:5]]
+    assert table[0] == ["t", "accuracy", *row["energies"]] and [line[0] for line in table[1:]] == ["1", "2", "3", "ANN"]
+    assert table[3][2:] == [f"{values[2]:.4g}" for values in row["energies"].values()]
+    assert table[4][2] == f"{row['reference_energy']:.4g}" and table[4][-1] == "-"
     points = data["series"][0]["points"]
     assert [point["accuracy"] for point in points] == row["accuracy"]
     assert [point["energy"]["45 nm, 32-bit float"] for point in points] == row["energy"]
@@ -58,10 +62,13 @@ def test_report_of_a_saved_network(ftbc_command: Command, folder: Path) -> None:
 def test_compare_writes_a_page_of_its_table(ftbc_command: Command, folder: Path) -> None:
     outcome = ftbc_command(
         "compare", "nets.py:good", "--data", "squares", "--images", "16", "--steps", "1,2", "--seeds", "2",
-        "--recipes", "maximum,mean-square", "--report", "page.html", "--json", "table.json",
+        "--recipes", "maximum,mean-square", "--report", "page.html", "--energy-plot", "energy.svg",
+        "--json", "table.json",
     )  # fmt: skip
     assert outcome.status == 0 and not outcome.err
     data, table = _data(folder / "page.html"), json.loads((folder / "table.json").read_text())
+    drawn = (folder / "energy.svg").read_text()
+    assert "<svg" in drawn and len(re.findall("microjoules", drawn)) == 1
     found = [(s["name"], p["t"], p["accuracy"], p["spread"]) for s in data["series"] for p in s["points"]]
     assert found == [(row["recipe"], row["steps"], row["accuracy"], row["spread"]) for row in table["rows"]]
     assert data["perT"] and data["layers"] == [] and data["baselines"][0]["accuracy"] == table["ann"]["2"]

@@ -121,14 +121,19 @@ def test_the_parts_add_up_and_each_is_its_formula() -> None:
 
 
 @pytest.mark.parametrize("name", ftbc.recipes())
-def test_every_recipe_that_applies_can_be_looked_into(name: str) -> None:
+def test_every_recipe_that_applies_can_be_looked_into(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.rand(8, *INPUT_SHAPE, dtype=torch.float64)
     recipe = ftbc.recipe(name)
     if recipe.facts.trained or recipe.facts.gradients:
         pytest.skip("needs a network trained for it, or takes long")
     network = residual()
     snn = ftbc.convert(network, x, 2, recipe)
+    whole = look_inside(snn, x[:2], network)
+    if recipe.facts.steppable:
+        monkeypatch.setattr(sys.modules["ftbc.simulate.layerwise"], "portion", lambda graph, steps, room=None: (1, 1))
     inside = look_inside(snn, x[:2], network)
+    assert inside.predictions == whole.predictions
+    assert [layer.raster for layer in inside.layers] == [layer.raster for layer in whole.layers]
     steps = snn.extra_steps + 2
     for layer in inside.layers:
         assert len(layer.rate) == steps and len(layer.raster[0]) == steps and len(layer.channels) <= CHANNELS

@@ -61,6 +61,7 @@ def compare(
     csv: Annotated[Path | None, typer.Option(help="Also write a line for each method and T to this file")] = None,
     latex: Annotated[Path | None, typer.Option(help="Also write the table of accuracies, with booktabs")] = None,
     plot: Annotated[Path | None, typer.Option(help="Also draw accuracy against T: .png, .svg or .pdf")] = None,
+    energy_plot: Annotated[Path | None, typer.Option(help="Also draw accuracy against energy")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write a page with curves and energy: .html")] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The first of the --seeds")] = 0,
     json: Json = None,
@@ -72,10 +73,11 @@ def compare(
 
     Example: `ftbc compare resnet20-cifar10 --recipes maximum,mean-square,ftbc --steps 1,2,4,8 --latex table.tex`
     """
-    require_writable(csv, json, latex, plot, report)
+    require_writable(csv, json, latex, plot, energy_plot, report)
     require_engine(engine)
-    if plot is not None:
-        require_plot(plot)
+    for drawing in (plot, energy_plot):
+        if drawing is not None:
+            require_plot(drawing)
     if (limit is None) != (full_up_to is None):
         raise InputError("--limit and --full-up-to belong together: so many test images above so many steps; give both")
     methods, times = [find_recipe(name) for name in recipes.split(",")], find_steps(steps)
@@ -104,7 +106,8 @@ def compare(
     typer.echo(as_text(table, shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else None))
     typer.echo(f"\n{table.measured} measured now, {table.kept} taken from {results}")
     written = (
-        (csv, table.to_csv), (json, table.to_json), (latex, table.to_latex), (plot, table.plot), (report, table.to_html)
+        (csv, table.to_csv), (json, table.to_json), (latex, table.to_latex), (plot, table.plot),
+        (energy_plot, table.plot_energy), (report, table.to_html),
     )  # fmt: skip
     for path, write in written:
         if path is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from ftbc.calibration_data import check_model
 from ftbc.errors import InputError
 from ftbc.graph.ir import Node
 from ftbc.graph.ops import Activation
@@ -110,17 +111,18 @@ class _Watch:
             watched = _spaced(fired[0].numel(), WATCHED)
             signed = (fired * output.sign()).flatten(1)[:, watched]
             self.raster[name].append(signed.to(torch.int64).cpu())
-        bias = torch.stack([neuron.spread(row) for row in neuron.bias[start : start + len(output)]]).unsqueeze(1)
-        plain = isinstance(neuron, IntegrateFire)
-        drive = (inputs[0] + bias).sum(0) if plain else output[0]
+        mean, drive = output.sum(0) / self.steps, torch.zeros_like(output[0])
+        if isinstance(neuron, IntegrateFire):
+            rows = neuron.bias[start : start + len(output)]
+            charge = inputs[0] + torch.stack([neuron.spread(row) for row in rows]).unsqueeze(1)
+            drive = charge.sum(0) / self.steps
+            self._count(name, neuron, charge, output, start)
         if start == 0:
-            self.mean[name].append(output.sum(0) / self.steps)
-            self.drive[name].append(drive / self.steps)
+            self.mean[name].append(mean)
+            self.drive[name].append(drive)
         else:
-            self.mean[name][-1] = self.mean[name][-1] + output.sum(0) / self.steps
-            self.drive[name][-1] = self.drive[name][-1] + drive / self.steps
-        if plain:
-            self._count(name, neuron, inputs[0] + bias, output, start)
+            self.mean[name][-1] = self.mean[name][-1] + mean
+            self.drive[name][-1] = self.drive[name][-1] + drive
 
     def _count(self, name: str, neuron: Spiking, charge: Tensor, output: Tensor, start: int) -> None:
         """Membranes before they fire: what was there, all that came, less what was sent before."""
@@ -161,6 +163,7 @@ def _compared(
     """Where each layer of plain neurons departs from the ANN, and what the ANN says."""
     if reference is None:
         return {}, None
+    check_model(reference)
     ann = folded(reference, x[:1])
     activations: dict[str, Tensor] = {}
 

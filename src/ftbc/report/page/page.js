@@ -232,8 +232,8 @@
       row.forEach((v, i) => add(c.svg, "rect", { x: c.m.left + i * w, y: c.m.top + t * h, width: w + 0.3, height: h + 0.3, fill: `rgba(var(${v > 0 ? "--up" : "--down"}), ${(Math.abs(v) / most).toFixed(3)})` }));
       if (rows <= 16 || t % Math.ceil(rows / 16) === 0) add(c.svg, "text", { x: c.m.left - 6, y: c.m.top + (t + 0.5) * h + 4, "text-anchor": "end" }, t + 1);
     });
-    const now = step - 1 < rows ? step - 1 : -1;
-    if (now >= 0) add(c.svg, "rect", { x: c.m.left - 1, y: c.m.top + now * h, width: c.inner.w + 2, height: h, fill: "none", stroke: "var(--ink)", "stroke-width": 1.5 });
+    const now = step > data.extra ? step - data.extra - 1 : step - 1; // neurons begin anew after the extra steps
+    if (now < rows) add(c.svg, "rect", { x: c.m.left - 1, y: c.m.top + now * h, width: c.inner.w + 2, height: h, fill: "none", stroke: "var(--ink)", "stroke-width": 1.5 });
     add(c.svg, "text", { x: c.m.left + c.inner.w / 2, y: c.height - 6, "text-anchor": "middle", class: "strong" }, `${columns} channels`);
     legend(c.place, [[`up to +${short(most)}`, "rgba(var(--up), 1)"], [`down to −${short(most)}`, "rgba(var(--down), 1)"]]);
     $("say-bias").textContent = "Channels across, steps down, in thresholds.";
@@ -336,6 +336,7 @@
     $("choose-step").addEventListener("input", (e) => choose(layer, Number(e.target.value)));
     for (const button of document.querySelectorAll("#table-layers button")) button.addEventListener("click", () => choose(Number(button.dataset.layer), step));
   }
+  addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details")) part.open = true; });
   let wait = 0, before = innerWidth;
   addEventListener("resize", () => { if (innerWidth === before) return; before = innerWidth; clearTimeout(wait); wait = setTimeout(draw, 150); });
 })();
