@@ -24,6 +24,8 @@ from ftbc.export.clock import ticks
 from ftbc.export.semantics import SOFT, Semantics
 from ftbc.network import Layer
 from tests.export.networks import STEPS, converted
+from tests.export.test_real_networks import NETWORKS as WHOLE
+from tests.export.test_real_networks import RECIPE as FEW
 
 FOLDER = os.environ.get("FTBC_INTEROP")
 PEERS = Path(__file__).parent / "peers"
@@ -48,17 +50,41 @@ CASES = [
 
 @pytest.mark.parametrize(("program", "name", "bias"), CASES)
 def test_programs_do_what_is_predicted(program: str, name: str, bias: str, tmp_path: Path) -> None:
-    dialect, arguments, semantics, environment = PROGRAMS[program]
     snn, images = converted(name)
-    snn, images = snn.float(), images.float()
-    ftbc.export.nir(snn, tmp_path / "net.nir", dialect=dialect, bias=bias)
-    back = ftbc.export.read_nir(tmp_path / "net.nir")
-    _run(dialect, arguments, environment, tmp_path, _over_time(images, bias), [row.name for row in snn.layers()])
-    predicted = _agreement(back, snn.layers(), images, semantics, tmp_path)
+    predicted, ours = _compared(program, snn.float(), images.float(), bias, tmp_path)
     assert predicted.equal and predicted.largest < 1e-5, predicted
-    ours = _agreement(snn, snn.layers(), images, SOFT, tmp_path)
-    assert ours.equal == (semantics is SOFT and bias == "clock"), ours
+    assert ours.equal == (PROGRAMS[program][2] is SOFT and bias == "clock"), ours
     _note(program, name, bias, predicted, ours)
+
+
+@pytest.mark.parametrize(
+    ("program", "name"),
+    [
+        ("SpikingJelly", "resnet20"),
+        ("snnTorch", "resnet20"),
+        ("Norse, reset_subtract", "vgg16"),
+        ("Norse, reset_subtract", "mobilenet-v1"),
+    ],
+)
+def test_whole_networks(program: str, name: str, tmp_path: Path) -> None:
+    calibration, test = ftbc.data.load("cifar10-sample", calibration=32, test=10)
+    snn = ftbc.convert(WHOLE[name]().eval(), calibration, STEPS, FEW)
+    predicted, ours = _compared(program, snn, test.tensor()[:2], "clock", tmp_path)
+    assert predicted.share > 0.9999 and ours.spikes > 10_000, predicted
+    assert (ours.share > 0.9999) == (PROGRAMS[program][2] is SOFT), ours
+    _note(program, name, "clock", predicted, ours)
+
+
+def _compared(
+    program: str, snn: ftbc.SpikingNetwork, images: Tensor, bias: str, folder: Path
+) -> tuple[Agreement, Agreement]:
+    """What a program does beside what is predicted, and beside our network."""
+    dialect, arguments, semantics, environment = PROGRAMS[program]
+    ftbc.export.nir(snn, folder / "net.nir", dialect=dialect, bias=bias)
+    back = ftbc.export.read_nir(folder / "net.nir")
+    _run(dialect, arguments, environment, folder, _over_time(images, bias), [row.name for row in snn.layers()])
+    predicted = _agreement(back, snn.layers(), images, semantics, folder)
+    return predicted, _agreement(snn, snn.layers(), images, SOFT, folder)
 
 
 def _over_time(images: Tensor, bias: str) -> Tensor:
