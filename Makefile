@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: demo test test-all lint format bench peers clean
+.PHONY: demo test test-all test-interop lint format bench peers clean
 
 demo: .venv/ready  ## convert the shipped network and show its accuracy at each time step
 	$(BIN)/ftbc demo
@@ -12,6 +12,12 @@ test: .venv/ready  ## the fast tests
 
 test-all: .venv/ready  ## all tests, the slow ones too
 	$(BIN)/python -m pytest -m "slow or not slow"
+
+# Our files in the programs they are for, and our network with their neurons; what they did goes into results/.
+test-interop: .venv/ready .venv-interop/ready .venv-interop-old/ready  ## files and modules in other people's programs
+	rm -f results/exports/interop.jsonl && mkdir -p results/exports
+	FTBC_INTEROP=. FTBC_INTEROP_TABLE=results/exports/interop.jsonl $(BIN)/python -m pytest tests/interop
+	PYTHONPATH=src .venv-interop/bin/python -m pytest tests/export/test_modules.py
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -50,5 +56,24 @@ PEERS = .venv-peers/bin/pip install --quiet --disable-pip-version-check
 	-$(PEERS) --no-deps snntorch==1.0.0
 	touch $@
 
+# Without their dependencies, for the same reason. sinabs reads nir 1.0.4, all others its successors.
+INTEROP = .venv-interop/bin/pip install --quiet --disable-pip-version-check
+.venv-interop/ready: Makefile
+	$(PYTHON) -m venv .venv-interop
+	$(INTEROP) torch==2.13.0
+	$(INTEROP) numpy safetensors pytest hypothesis nir==1.0.8 tqdm "loguru>=0.7,<1" packaging requests
+	$(INTEROP) --no-deps nirtorch==2.6 spikingjelly==2.0.0 snntorch==1.0.0
+	$(INTEROP) --upgrade setuptools setuptools_scm wheel
+	$(INTEROP) --no-deps --no-build-isolation norse==1.1.0
+	touch $@
+
+OLD = .venv-interop-old/bin/pip install --quiet --disable-pip-version-check
+.venv-interop-old/ready: Makefile
+	$(PYTHON) -m venv .venv-interop-old
+	$(OLD) torch==2.13.0
+	$(OLD) numpy nir==1.0.4 pbr
+	$(OLD) --no-deps nirtorch==1.0 sinabs==3.1.3
+	touch $@
+
 clean:
-	rm -rf .venv .venv-peers build dist .pytest_cache .ruff_cache
+	rm -rf .venv .venv-peers .venv-interop .venv-interop-old build dist .pytest_cache .ruff_cache

@@ -13,7 +13,7 @@ from ftbc.measure.machine import threads as using_threads
 from ftbc.measure.speed import density, folded
 from ftbc.measure.timing import Spread, Timing, Way, fastest, interleaved
 from ftbc.network import SpikingNetwork
-from ftbc.recipe import recipe
+from ftbc.recipes import recipe
 from tests.calibrate.rerun import correct_by_rerunning
 
 UPDATE = "one update, re-run for each layer and step, over one pass"

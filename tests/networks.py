@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable, Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+Rectifier = Callable[[Tensor], Tensor]
 
-def plain() -> nn.Module:
+
+def plain(activation: nn.Module | None = None) -> nn.Module:
     """Convolution, BatchNorm, pooling, a hidden linear layer."""
-    return _settled(
+    one, two = _rectifiers(activation, (nn.ReLU(), nn.ReLU()))
+    return settled(
         nn.Sequential(
-            nn.Conv2d(3, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(),
-            nn.Linear(6 * 16, 12), nn.ReLU(), nn.Linear(12, 5),
+            nn.Conv2d(3, 6, 3, padding=1), nn.BatchNorm2d(6), one, nn.AvgPool2d(2), nn.Flatten(),
+            nn.Linear(6 * 16, 12), two, nn.Linear(12, 5),
         )
     )  # fmt: skip
 
 
 class _Residual(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, activation: nn.Module | None) -> None:
         super().__init__()
         self.stem = nn.Conv2d(3, 6, 3, padding=1)
         self.conv1, self.bn1 = nn.Conv2d(6, 6, 3, padding=1, bias=False), nn.BatchNorm2d(6)
@@ -26,40 +32,49 @@ class _Residual(nn.Module):
         self.down = nn.Conv2d(6, 8, 1, stride=2)
         self.conv3 = nn.Conv2d(6, 8, 3, stride=2, padding=1)
         self.head = nn.Linear(8, 5)
+        self.rectify = _rectifiers(activation, (F.relu,) * 4)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = F.relu(self.stem(x))
-        x = F.relu(self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))) + x)
-        x = F.relu(self.conv3(x) + self.down(x))
+        a, b, c, d = self.rectify
+        x = a(self.stem(x))
+        x = c(self.bn2(self.conv2(b(self.bn1(self.conv1(x))))) + x)
+        x = d(self.conv3(x) + self.down(x))
         return self.head(x.mean((2, 3)))
 
 
-def residual() -> nn.Module:
+def residual(activation: nn.Module | None = None) -> nn.Module:
     """Identity and projection shortcuts."""
-    return _settled(_Residual())
+    return settled(_Residual(activation))
 
 
 class _Depthwise(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, activation: nn.Module | None) -> None:
         super().__init__()
         self.wide = nn.Conv2d(3, 8, 1)
         self.depthwise = nn.Conv2d(8, 8, 3, padding=1, groups=8)
         self.narrow = nn.Conv2d(16, 6, 1)
         self.head = nn.Linear(6 * 4, 5)
+        self.rectify = _rectifiers(activation, (F.relu6, F.relu6, F.relu))
 
     def forward(self, x: Tensor) -> Tensor:
-        x = F.relu6(self.wide(x))
-        x = torch.cat([x, F.relu6(self.depthwise(x))], 1)
-        x = F.max_pool2d(F.relu(self.narrow(x)), 4)
+        a, b, c = self.rectify
+        x = a(self.wide(x))
+        x = torch.cat([x, b(self.depthwise(x))], 1)
+        x = F.max_pool2d(c(self.narrow(x)), 4)
         return self.head(x.flatten(1))
 
 
-def depthwise() -> nn.Module:
+def depthwise(activation: nn.Module | None = None) -> nn.Module:
     """Depthwise convolution, ReLU6, concatenation, max-pool."""
-    return _settled(_Depthwise())
+    return settled(_Depthwise(activation))
 
 
-def _settled(model: nn.Module) -> nn.Module:
+def _rectifiers(activation: nn.Module | None, usual: Sequence[Rectifier]) -> Sequence[Rectifier]:
+    """Copies of an activation that networks are trained with, one for each place, or what usually stands there."""
+    return usual if activation is None else nn.ModuleList(copy.deepcopy(activation) for _ in usual)  # type: ignore
+
+
+def settled(model: nn.Module) -> nn.Module:
     """Double precision, and BatchNorms with statistics that are not the trivial ones."""
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):

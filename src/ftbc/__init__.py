@@ -1,18 +1,22 @@
 """ftbc: a trained network in, a spiking network out that is right from its first time steps."""
 
-from ftbc import activation, data, errors, zoo
+from ftbc import activation, data, errors, export, zoo
 from ftbc.calibrate import FTBC
 from ftbc.check import check
+from ftbc.compare import compare
+from ftbc.comparison import Comparison
 from ftbc.convert import convert
 from ftbc.measure.evaluate import Evaluation, evaluate
 from ftbc.network import Prediction, SpikingNetwork
-from ftbc.recipe import Recipe, read_recipe, recipe, recipes
+from ftbc.recipe import Recipe, read_recipe
+from ftbc.recipes import recipe, recipes
 from ftbc.save import load
 from ftbc.simulate import Confidence
 
 __version__ = "0.1.0"
 __all__ = [
     "FTBC",
+    "Comparison",
     "Confidence",
     "Evaluation",
     "Prediction",
@@ -20,10 +24,12 @@ __all__ = [
     "SpikingNetwork",
     "activation",
     "check",
+    "compare",
     "convert",
     "data",
     "errors",
     "evaluate",
+    "export",
     "load",
     "read_recipe",
     "recipe",

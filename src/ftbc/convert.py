@@ -1,4 +1,4 @@
-"""The pipeline on one page: trace -> canonical -> fold -> pool -> threshold -> initial -> place -> calibrate."""
+"""The pipeline on one page: trace, canonical, fold, pool, threshold, initial, place, calibrate, settle."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from ftbc.graph.smooth import smooth_graph, smooth_model
 from ftbc.graph.trace import trace
 from ftbc.measure.match import relative_error_and_rate
 from ftbc.network import SpikingNetwork
-from ftbc.neuron import IntegrateFire
-from ftbc.neuron.place import place
+from ftbc.neuron.place import place, settle
 from ftbc.recipe import Recipe
-from ftbc.recipe import recipe as recipe_by_name
-from ftbc.threshold.activations import gather, require_finite
+from ftbc.recipes import recipe as recipe_by_name
+from ftbc.simulate.readout import with_extra
+from ftbc.threshold.activations import require_finite
 
 log = logging.getLogger(__name__)
 _BATCH = 128
@@ -69,20 +69,21 @@ def convert(
     _require_same(model, cleaned, images[:_BATCH])
     ann = channels_last(_apply_pool(cleaned.graph, method, images[:_BATCH]))
 
-    activations = gather(ann, images.split(_BATCH), method.threshold.grain)
-    dtype = images.dtype
-    neurons = {}
-    for name, seen in activations.items():
-        theta = method.threshold(seen, steps).to(dtype)
-        v0, bias = method.initial(theta, steps)
-        neurons[name] = IntegrateFire(steps, len(ann[name].shape)).set(theta, v0, bias)
+    generator = torch.Generator().manual_seed(seed)
+    neurons, rows = {}, method.neuron.rows(steps)
+    for name, theta in method.threshold.choose(ann, images, steps, generator, progress).items():
+        theta = theta.to(images.dtype)
+        v0, bias = method.initial(theta, rows)
+        neurons[name] = method.neuron(rows, len(ann[name].shape)).set(theta, v0, bias)
     snn = place(ann, neurons, spiking_pools=method.pool == "spiking")
 
-    generator = torch.Generator().manual_seed(seed)
-    state = Calibration(ann, snn, steps, images, generator, progress)
+    state = Calibration(ann, snn, rows, images, generator, progress)
     calibrate(method.calibrate, state)
-    measured = relative_error_and_rate(ann, snn, images[:_MEASURED], steps)
-    return SpikingNetwork(snn, steps, method, cleaned.head, measured, state.readout).eval()
+    settle(snn, method.neuron, steps)
+    extra = method.neuron.extra_steps
+    measured = relative_error_and_rate(ann, snn, images[:_MEASURED], steps, extra)
+    readout = with_extra(state.readout, steps, extra, images)
+    return SpikingNetwork(snn, steps, method, cleaned.head, measured, readout).eval()
 
 
 def _require_same(model: nn.Module, cleaned: Cleaned, x: Tensor) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ftbc.errors import InputError, NotFiniteError
 from ftbc.graph.ir import Graph
-from ftbc.neuron import IntegrateFire
+from ftbc.neuron import Spiking
 from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.recipe import Recipe
 from ftbc.simulate import (
@@ -30,6 +30,7 @@ from ftbc.simulate import (
 from ftbc.simulate.early_exit import require_rule
 from ftbc.simulate.event.cells import numbers_by_layer
 from ftbc.simulate.layerwise import Observer
+from ftbc.simulate.schedule import together
 
 if TYPE_CHECKING:
     from ftbc.simulate.event.engine import EventEngine
@@ -108,13 +109,13 @@ class SpikingNetwork(nn.Module):
     ) -> Tensor:
         """Run from rest.
 
-        x: ``[N, ...]``, the same at each step, or ``[T, N, ...]`` with ``time_first``, the extra steps before. engine: "layerwise" (all steps
-        of a layer at once), "stepwise" (memory independent of T) or "event" (only spikes that occurred are
-        propagated: the fastest on a CPU; needs the extra ``fast``). All give the same spikes; "event" adds in another
-        order, which in floating point may round a membrane to the other side of the threshold, but never does in a
-        `rounded` network. observe: see `simulate.layerwise`, with that engine only.
-        head: apply the softmax, sigmoid ... that the network may end with. A network that is being stepped is put to
-        rest.
+        x: ``[N, ...]``, the same at each step, or ``[T, N, ...]`` with ``time_first``, the extra steps before. engine:
+        "layerwise" (all steps of a layer at once), "stepwise" (memory independent of T; not for neurons that need
+        several steps at once) or "event" (only spikes that occurred are propagated: the fastest on a CPU; needs the
+        extra ``fast``). All give the same spikes; "event" adds in another order, which in floating point may round a
+        membrane to the other side of the threshold, but never does in a `rounded` network. observe: see
+        `simulate.layerwise`, with that engine only. head: apply the softmax, sigmoid ... that the network may end
+        with. A network that is being stepped is put to rest.
         """
         self.reset()
         self._check(x, time_first)
@@ -138,7 +139,7 @@ class SpikingNetwork(nn.Module):
         x: ``[N, ...]``, the same at each step. until: when an image is decided; without it all steps are taken.
         An image leaves with the output that ``snn(x)`` has at that step, to the last bit where torch's sums do not
         depend on the number of images (its matrix products of few rows do). Memory does not grow with the steps. A
-        network that is being stepped is put to rest.
+        network that is being stepped is put to rest; one that needs several steps at once cannot stop early.
 
         >>> import ftbc
         >>> ann, x = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), torch.rand(64, 4)
@@ -156,7 +157,10 @@ class SpikingNetwork(nn.Module):
             )
         if until is not None:
             require_rule(until, "until")
-        mean, steps = run_until(until or _never, self.graph, x, self.steps, readout=self.readout)
+        if until is None and together(self.graph) > 1:  # such a network cannot stop, but it can go to the end
+            mean, steps = self(x, head=False)[-1], torch.full((len(x),), self.steps, device=x.device)
+        else:
+            mean, steps = run_until(until or _never, self.graph, x, self.steps, readout=self.readout)
         outputs = self.read_out(mean.unsqueeze(0))[0]
         return Prediction(outputs.argmax(1), steps, outputs)
 
@@ -198,7 +202,7 @@ class SpikingNetwork(nn.Module):
         """One row for each spiking layer, in order."""
         rows = []
         events = numbers_by_layer(self.graph, self._density())
-        for node in self.graph.of_type(IntegrateFire):
+        for node in self.graph.of_type(Spiking):
             theta = node.module.threshold
             rate, error = self.measured.get(node.name, (float("nan"), float("nan")))
             rows.append(Layer(node.name, node.shape, float(theta.mean()), rate, error, events[node.name]))  # type: ignore[arg-type, operator]

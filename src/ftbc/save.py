@@ -22,9 +22,11 @@ from ftbc.errors import FileError, FtbcError, first_line
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.spec import describe, rebuild
 from ftbc.network import SpikingNetwork
-from ftbc.neuron import IntegrateFire, Temporal
+from ftbc.neuron import Spiking, Temporal
+from ftbc.neuron.restart import Restarting, RestartingMaxPool
 from ftbc.recipe import Recipe
-from ftbc.simulate import extra_steps
+from ftbc.simulate import extra_steps, layerwise
+from ftbc.simulate.schedule import together
 
 VERSION = 1
 _KEY = "ftbc"
@@ -36,6 +38,7 @@ _MOST_LETTERS = 1000
 _DEEPEST_NAME = 32
 _MOST_DIMENSIONS = 16
 _MOST_VALUES = 1 << 31
+_ROOM = 1 << 62  # meta tensors take none
 
 
 def save(snn: SpikingNetwork, path: str | Path) -> None:
@@ -177,37 +180,43 @@ def _check_dimensions(description: dict[str, Any], rank: int) -> None:
 
 
 def _check_neurons(graph: Graph, steps: Any, readout: Tensor | None) -> None:
-    neurons = graph.of_type(IntegrateFire)
+    neurons = graph.of_type(Spiking)
     if type(steps) is not int or not neurons:
         raise FileError(f"it has {len(neurons)} layers of neurons for {steps!r:.20} steps")
     if readout is not None and (readout.ndim != 2 or not 1 <= readout.shape[0] == steps <= readout.shape[1]):
         raise FileError(f"its readout of {list(readout.shape)} does not fit {steps} steps")
-    steps += extra_steps(readout)
+    extra = extra_steps(readout)
+    steps += extra
     for node in neurons:
         neuron, grains = node.module, ((1,), node.shape[:1], node.shape)
-        assert isinstance(neuron, IntegrateFire)
-        if type(neuron.steps) is not int or neuron.steps != steps or len(neuron.bias) != steps:
+        assert isinstance(neuron, Spiking)
+        if type(neuron.steps) is not int or neuron.steps != steps or len(neuron.bias) != neuron.rows:
             raise FileError(f"the neurons '{node.name}' are not made for {steps} steps")
-        if neuron.rank != len(node.shape) or neuron.initial.shape != neuron.threshold.shape:
+        if neuron.rank != len(node.shape):
             raise FileError(f"the neurons '{node.name}' do not fit their shape {list(node.shape)}")
-        if any(tuple(shape) not in grains for shape in (neuron.threshold.shape, neuron.bias.shape[1:])):
-            raise FileError(f"the thresholds or biases of '{node.name}' do not fit its shape {list(node.shape)}")
+        others = [buffer.shape for name, buffer in neuron.named_buffers() if name != "bias"]
+        constants = [*others, neuron.bias.shape[1:]]
+        if any(tuple(shape) not in grains for shape in constants):
+            raise FileError(f"the constants of the neurons '{node.name}' do not fit their shape {list(node.shape)}")
+    for node in graph.of_type(Restarting, RestartingMaxPool):
+        if type(node.module.extra) is not int or not 1 <= node.module.extra <= extra:
+            raise FileError(f"'{node.name}' begins anew after {node.module.extra!r:.20} of {extra} extra steps")
 
 
 def _dry_run(snn: SpikingNetwork) -> None:
-    """Run a network of meta tensors for one step: each operation must take its inputs and give its shape."""
+    """Run a network of meta tensors for as few steps as it takes: each operation must give its shape."""
     images = 3
 
-    def compare(node: Node, output: Tensor) -> None:
-        if tuple(output.shape) != (images, *node.shape):
-            raise FileError(f"{node.place} gives {list(output.shape)[1:]}, not {list(node.shape)} as described")
+    def compare(node: Node, inputs: list[Tensor], output: Tensor, start: int) -> None:
+        if tuple(output.shape[1:]) != (images, *node.shape):
+            raise FileError(f"{node.place} gives {list(output.shape)[2:]}, not {list(node.shape)} as described")
 
     weight = next(iter(snn.graph.state_dict().values()))
     x = torch.empty(images, *snn.graph.input_shape, dtype=weight.dtype, device="meta")
     with torch.no_grad():
-        output = snn.graph(x, compare)
+        output = layerwise(snn.graph, x, together(snn.graph), observe=compare, room=_ROOM)
         if snn.head is not None:
-            snn.head(output)
+            snn.head(output[0])
 
 
 def _new_name(value: Any, graph: Graph, containers: set[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import typing
-from typing import Any
+from typing import Any, ClassVar
 
 from ftbc.errors import RecipeError
 
@@ -19,6 +19,18 @@ class Settings:
             value = getattr(self, field.name)
             if not _fits(value, wanted):
                 raise RecipeError(f"{type(self).__name__}({field.name}={value!r}): give {_in_words(wanted)}")
+
+
+class Piece(Settings):
+    """Base of what recipes are made of, with what a piece asks of the user; `Facts` gathers it.
+
+    trained: the ANN must have been trained for it; gradients: it needs gradients, not forward passes alone;
+    moves_thresholds: it changes thresholds, and so must come before what is learnt for given ones.
+    """
+
+    trained: ClassVar[bool] = False
+    gradients: ClassVar[bool] = False
+    moves_thresholds: ClassVar[bool] = False
 
 
 def _fits(value: Any, wanted: Any) -> bool:

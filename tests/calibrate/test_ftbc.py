@@ -11,28 +11,13 @@ from ftbc import FTBC
 from ftbc.calibrate import Calibration
 from ftbc.convert import convert
 from ftbc.errors import RecipeError
-from ftbc.graph.canonical import canonical
-from ftbc.graph.fold import fold
 from ftbc.graph.ops import Activation
-from ftbc.graph.trace import trace
 from ftbc.initial import Zero
 from ftbc.neuron import IntegrateFire
 from ftbc.threshold import Maximum
 from tests.calibrate.rerun import correct_by_rerunning
-from tests.networks import INPUT_SHAPE, NETWORKS, residual
-
-STEPS = 4
-
-
-def _images(count: int, seed: int = 0) -> torch.Tensor:
-    return torch.rand(count, *INPUT_SHAPE, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
-def _calibration(network: nn.Module, images: torch.Tensor, steps: int = STEPS) -> Calibration:
-    snn = convert(network, images, steps, "mean-square").graph
-    ann = canonical(trace(network, images)).graph
-    fold(ann)
-    return Calibration(ann, snn, steps, images, torch.Generator().manual_seed(0))
+from tests.calibrate.support import STEPS, make_calibration, make_images
+from tests.networks import NETWORKS, residual
 
 
 def _biases(calibration: Calibration) -> dict[str, torch.Tensor]:
@@ -43,8 +28,8 @@ def _biases(calibration: Calibration) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("clip", [True, False])
 def test_one_pass_equals_rerunning_the_network_for_each_layer_and_step(name: str, clip: bool) -> None:
     torch.manual_seed(1)
-    network, images = NETWORKS[name](), _images(24)
-    one_pass, rerun = _calibration(network, images), _calibration(network, images)
+    network, images = NETWORKS[name](), make_images(24)
+    one_pass, rerun = make_calibration(network, images), make_calibration(network, images)
     method = FTBC(alpha=0.5, clip=clip)
     with torch.no_grad():
         for batch in images.split(12):
@@ -58,9 +43,9 @@ def test_one_pass_equals_rerunning_the_network_for_each_layer_and_step(name: str
 
 def test_every_activation_gets_a_bias_row_per_step_and_channel() -> None:
     network = residual()
-    snn = convert(network, _images(16), STEPS, ftbc.recipe("ftbc", calibrate=(FTBC(iterations=1),)))
+    snn = convert(network, make_images(16), STEPS, ftbc.recipe("ftbc", calibrate=(FTBC(iterations=1),)))
     sites = snn.graph.of_type(IntegrateFire)
-    assert len(sites) == len(_calibration(network, _images(4)).ann.of_type(Activation)) == 4
+    assert len(sites) == len(make_calibration(network, make_images(4)).ann.of_type(Activation)) == 4
     for node in sites:
         assert node.module.bias.shape == (STEPS, node.shape[0])
         rows = {row.data_ptr() for row in node.module.bias}
@@ -84,9 +69,9 @@ def test_uniform_input_gives_a_first_bias_of_one_half() -> None:
 def test_after_calibration_mean_spikes_equal_mean_activations_at_each_step(name: str) -> None:
     """Theorem 1: at every layer and step, to within the resolution of the sample."""
     torch.manual_seed(2)
-    network, images = NETWORKS[name](), _images(64)
+    network, images = NETWORKS[name](), make_images(64)
     method = FTBC(alpha=0.2, iterations=150, batch=64, batches=1)
-    calibration = _calibration(network, images)
+    calibration = make_calibration(network, images)
     with torch.no_grad():
         before = _worst_gap(calibration, images, method)
         method(calibration)
@@ -111,7 +96,7 @@ def _worst_gap(calibration: Calibration, x: torch.Tensor, method: FTBC) -> float
 
 
 def test_zero_bias_is_the_base_method() -> None:
-    network, images = residual(), _images(16)
+    network, images = residual(), make_images(16)
     corrected = convert(network, images, STEPS, ftbc.recipe("ftbc", calibrate=(FTBC(iterations=2),)))
     base = convert(network, images, STEPS, "mean-square")
     assert not torch.equal(corrected(images), base(images))
@@ -121,21 +106,21 @@ def test_zero_bias_is_the_base_method() -> None:
 
 
 def test_order_inside_a_batch_does_not_matter_and_a_second_batch_does() -> None:
-    network, images = residual(), _images(16)
+    network, images = residual(), make_images(16)
     method = FTBC()
-    first, shuffled, twice = (_calibration(network, images) for _ in range(3))
+    first, shuffled, twice = (make_calibration(network, images) for _ in range(3))
     with torch.no_grad():
         method.correct(first, images)
         method.correct(shuffled, images[torch.randperm(16)])
         method.correct(twice, images)
-        method.correct(twice, _images(16, seed=5))
+        method.correct(twice, make_images(16, seed=5))
     for site, bias in _biases(first).items():
         assert torch.allclose(bias, _biases(shuffled)[site], atol=1e-12)
         assert not torch.allclose(bias, _biases(twice)[site], atol=1e-6)
 
 
 def test_the_seed_decides_which_images_are_drawn() -> None:
-    network, images = residual(), _images(40)
+    network, images = residual(), make_images(40)
     recipe = ftbc.recipe("ftbc", calibrate=(FTBC(iterations=2, batch=8, batches=1),))
 
     def bias(seed: int) -> torch.Tensor:
@@ -153,7 +138,7 @@ def test_an_unreachable_target_winds_up_only_without_clipping() -> None:
     x = torch.rand(8, 1, dtype=torch.float64)
 
     def bias(clip: bool, iterations: int) -> float:
-        calibration = _calibration(network, x)
+        calibration = make_calibration(network, x)
         calibration.snn["1"].module.threshold.fill_(0.4)
         with torch.no_grad():
             FTBC(iterations=iterations, clip=clip)(calibration)
@@ -166,7 +151,7 @@ def test_an_unreachable_target_winds_up_only_without_clipping() -> None:
 
 @pytest.mark.parametrize(("grain", "shape"), [("layer", (1,)), ("channel", (6,)), ("neuron", (6, 8, 8))])
 def test_biases_per_layer_channel_or_neuron(grain, shape) -> None:
-    images = _images(12)
+    images = make_images(12)
     recipe = ftbc.recipe("ftbc", calibrate=(FTBC(iterations=2, grain=grain),))
     snn = convert(residual(), images, 3, recipe)
     assert snn.graph["relu"].module.bias.shape == (3, *shape)
@@ -178,7 +163,7 @@ def test_one_neuron_bias_follows_the_formula_written_out() -> None:
     x = torch.tensor([[0.2], [0.5], [0.9]], dtype=torch.float64)
     network = nn.Sequential(nn.Linear(1, 1, bias=False), nn.ReLU(), nn.Linear(1, 1)).double()
     network[0].weight.data.fill_(1.0)
-    calibration = _calibration(network, x, steps=3)
+    calibration = make_calibration(network, x, steps=3)
     neuron = calibration.snn["1"].module
     neuron.threshold.fill_(0.6)
     neuron.initial.fill_(0.3)

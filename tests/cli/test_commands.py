@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,10 @@ from .conftest import Outcome
 
 Command = Callable[..., Outcome]
 QUICK = ("--data", "squares", "--images", "16", "--recipe", "mean-square")
-COMMANDS = ("demo", "check", "convert", "evaluate", "bench", "train", "methods", "data get", "data sample")
+COMMANDS = (
+    "demo", "check", "convert", "evaluate", "compare", "report", "bench", "train", "methods", "data get", "data sample",
+    "export nir", "export onnx", "export weights", "export verify",
+)  # fmt: skip
 
 
 class Tiny(nn.Sequential):
@@ -44,9 +48,14 @@ def test_methods(ftbc_command: Command, folder: Path) -> None:
     outcome = ftbc_command("methods", "--json", "methods.json")
     lines = outcome.out.splitlines()
     assert outcome.status == 0 and not outcome.err
-    assert [line.split()[0] for line in lines] == list(ftbc.recipes())
-    assert all(entry.summary in line for entry, line in zip(ftbc.recipes().values(), lines, strict=True))
+    assert lines[0].split() == ["method", "spikes", "extra", "gradients", "trained", "stepwise"]
+    for entry, line in zip(ftbc.recipes().values(), lines[1:], strict=True):
+        facts = entry.facts
+        needs = ["yes" if needed else "no" for needed in (facts.gradients, facts.trained, facts.steppable)]
+        row = [entry.name, facts.spikes, str(facts.extra_steps), *needs]
+        assert line.split()[:6] == row and line.endswith(entry.summary)
     written = json.loads((folder / "methods.json").read_text())
+    assert [entry.pop("facts") for entry in written] == [asdict(entry.facts) for entry in ftbc.recipes().values()]
     assert [ftbc.Recipe.from_dict(entry) for entry in written] == list(ftbc.recipes().values())
 
 
@@ -55,7 +64,8 @@ def test_a_method_is_printed_as_a_recipe_that_reads_back(name: str, ftbc_command
     outcome = ftbc_command("methods", name, "--json", "one.json")
     (folder / "mine.toml").write_text(outcome.out)
     assert outcome.status == 0 and ftbc.read_recipe(folder / "mine.toml") == ftbc.recipe(name)
-    assert json.loads((folder / "one.json").read_text()) == [ftbc.recipe(name).to_dict()]
+    facts = asdict(ftbc.recipe(name).facts)
+    assert json.loads((folder / "one.json").read_text()) == [{**ftbc.recipe(name).to_dict(), "facts": facts}]
 
 
 def test_check_of_a_good_network(ftbc_command: Command, folder: Path) -> None:

@@ -19,6 +19,7 @@ def test_demo_prints_a_row_for_each_t_and_draws_the_curve(
     assert run(["demo", "--to", str(tmp_path / "out"), "--test-images", "20", "--json", str(result)]) == 0
     picture = tmp_path / "out" / "accuracy.png"
     assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "Membranes before they fire" in (tmp_path / "out" / "report.html").read_text()
     content = json.loads(result.read_text())
     assert content["images"] == 20
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()[:1].isdigit()]

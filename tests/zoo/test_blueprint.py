@@ -35,6 +35,17 @@ def test_a_file_says_what_it_is(tmp_path: Path) -> None:
     assert all(torch.equal(value, model.state_dict()[key]) for key, value in again.state_dict().items())
 
 
+def test_half_the_bytes_keep_vectors_whole(tmp_path: Path) -> None:
+    model = SMALL.build()
+    save_weights(model, tmp_path / "whole.safetensors", SMALL)
+    save_weights(model, tmp_path / "half.safetensors", SMALL, float16=True)
+    assert (tmp_path / "half.safetensors").stat().st_size < 0.7 * (tmp_path / "whole.safetensors").stat().st_size
+    again = load_weights(SMALL.build(), tmp_path / "half.safetensors").state_dict()
+    for name, tensor in model.state_dict().items():
+        assert again[name].dtype == tensor.dtype
+        assert torch.equal(again[name], tensor if tensor.ndim < 2 else tensor.half().float())
+
+
 def test_files_that_do_not_say(tmp_path: Path) -> None:
     save_file({"x": torch.zeros(1)}, tmp_path / "plain.safetensors")
     torch.save({}, tmp_path / "other.pt")

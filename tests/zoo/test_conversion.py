@@ -89,6 +89,7 @@ def test_every_option(option: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", zoo.entries())
 def test_every_trained_network(name: str) -> None:
     entry = zoo.entries()[name]
-    model, x = zoo.load(name).double(), _images(entry.architecture)
+    architecture = entry.network["architecture"]
+    model, x = zoo.load(name).double(), _images(architecture)
     snn = ftbc.convert(model, x, steps=2, recipe="mean-square")
-    assert len(snn.layers()) == SPIKING_LAYERS[entry.architecture] and snn(x).shape == (2, 2, entry.classes)
+    assert len(snn.layers()) == SPIKING_LAYERS[architecture] and snn(x).shape == (2, 2, entry.network["classes"])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import resources
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
 
+import ftbc
 from ftbc import zoo
 from ftbc.errors import ModelError
 
@@ -56,3 +60,19 @@ def test_a_width_that_leaves_nothing(name: str, width: float, refused: Refused) 
 def test_shipped_weights_load(name: str) -> None:
     model = zoo.load(name)
     assert not model.training and all(bool(torch.isfinite(p).all()) for p in model.parameters())
+
+
+@pytest.mark.parametrize("name", list(zoo.entries()))
+def test_shipped_files_say_what_they_are_and_are_small(name: str) -> None:
+    entry = zoo.entries()[name]
+    path = Path(str(resources.files("ftbc.zoo").joinpath("files", f"{name}.safetensors")))
+    assert path.stat().st_size <= 5 << 20
+    said = zoo.blueprint_of(path)
+    assert said is None or said == zoo.Blueprint.from_dict(entry.network)
+    assert entry.normalisation in ftbc.data.NORMALISATIONS and entry.command.startswith("ftbc train ")
+    assert entry.command.endswith(f"--to {name}.safetensors")
+
+
+def test_no_file_ships_without_an_entry() -> None:
+    folder = Path(str(resources.files("ftbc.zoo").joinpath("files")))
+    assert {path.stem for path in folder.iterdir()} == set(zoo.entries())

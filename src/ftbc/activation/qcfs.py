@@ -39,8 +39,11 @@ class QCFS(WithTheta):
         return staircase(z, self._bound(), self.levels)
 
 
-def staircase(z: Tensor, theta: Tensor, levels: int, shift: float = 0.5) -> Tensor:
-    """``theta / L * clamp(floor(z L / theta + shift), 0, L)`` with the gradients above, ``shift`` in place of 1/2."""
+def staircase(z: Tensor, theta: Tensor, levels: int, shift: float | Tensor = 0.5) -> Tensor:
+    """``theta / L * clamp(floor(z L / theta + shift), 0, L)`` with the gradients above, ``shift`` in place of 1/2.
+
+    A theta without gradient, and the shift, may differ from channel to channel.
+    """
     return _Staircase.apply(z, theta, levels, shift)  # type: ignore[return-value]
 
 
@@ -48,7 +51,7 @@ class _Staircase(torch.autograd.Function):
     """By hand: keeps the input alone for the backward pass, where autograd would keep five tensors of its size."""
 
     @staticmethod
-    def forward(ctx: Any, z: Tensor, theta: Tensor, levels: int, shift: float) -> Tensor:
+    def forward(ctx: Any, z: Tensor, theta: Tensor, levels: int, shift: float | Tensor) -> Tensor:
         ctx.save_for_backward(z, theta)
         ctx.levels, ctx.shift = levels, shift
         return (z * (levels / theta)).add_(shift).floor_().clamp_(0, levels).mul_(theta / levels)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from ftbc.graph.ir import Graph
-
-Progress = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done, and how much there is."""
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody sees."""
+from ftbc.errors import RecipeError
+from ftbc.graph.ir import Graph, Node
+from ftbc.neuron.integrate_fire import IntegrateFire
+from ftbc.neuron.spiking import Spiking
+from ftbc.progress import Progress, silent
 
 
 @dataclass
@@ -34,6 +31,33 @@ class Calibration:
     generator: torch.Generator
     progress: Progress = silent
     readout: Tensor | None = None
+
+    def draw(self, batch: int, batches: int = 1) -> Iterator[Tensor]:
+        """The indices of ``batches`` batches of ``batch`` images, none twice; fewer where there are no more images."""
+        order = torch.randperm(len(self.images), generator=self.generator)[: batch * batches]
+        return iter(order.to(self.images.device).split(batch))
+
+    def neurons(self) -> list[Node]:
+        """The layers of neurons, in order."""
+        return self.snn.of_type(Spiking)
+
+    def plain_neurons(self, piece: str) -> list[Node]:
+        """The layers of neurons, for a piece that knows plain integrate-and-fire alone."""
+        for node in self.neurons():
+            if not isinstance(node.module, IntegrateFire):
+                raise RecipeError(f"{piece} is for plain neurons, but {node.place} is of another kind: leave it out")
+        return self.neurons()
+
+    def stepped_neurons(self, piece: str) -> list[Node]:
+        """The layers of neurons, for a piece that looks at one step after another."""
+        for node in self.neurons():
+            assert isinstance(node.module, Spiking)
+            if node.module.together > 1:
+                raise RecipeError(
+                    f"{piece} looks at one step after another, but {node.place} sees {node.module.together} at once: "
+                    "leave it out"
+                )
+        return self.neurons()
 
 
 class Calibrator(Protocol):

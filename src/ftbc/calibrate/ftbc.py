@@ -14,6 +14,8 @@ layers, and b[t] only what happened up to t, so all layers can be corrected in o
 each batch instead of 2 T passes for each layer, with the same result (tests/calibrate/rerun.py is the slow form). The
 ANN's mean activations do not change either, so that it sees each image once, and not again at each iteration.
 
+Neurons of other kinds are corrected in the same way: s[t] is what they send at step t, less what they take back. That
+its mean is mean(a) at each step says the same of the mean up to each step.
 
 Reference: Wu, Bojkovic, Gu, Suo, Zou: FTBC, ECCV 2024, Algorithm 1 and section 4.
 """
@@ -26,24 +28,25 @@ import torch
 from torch import Tensor
 
 from ftbc.calibrate.base import Calibration
+from ftbc.calibrate.widen import widen_bias
 from ftbc.errors import RecipeError
 from ftbc.graph.ir import Node
 from ftbc.neuron.functional import mean_over
-from ftbc.neuron.integrate_fire import IntegrateFire
-from ftbc.settings import Settings
+from ftbc.neuron.spiking import Spiking
+from ftbc.settings import Piece
 from ftbc.simulate.stepwise import stepwise
-from ftbc.threshold.activations import Grain, grain_shape
+from ftbc.threshold.activations import Grain
 
 _AT_ONCE = 64
 
 
 @dataclass(frozen=True)
-class FTBC(Settings):
+class FTBC(Piece):
     """Temporal biases by the rule (1).
 
     alpha: size of a correction; iterations: how often; batch, batches: at each iteration ``batches`` batches of
-    ``batch`` images are drawn anew; clip: aim at activations clipped at theta, which is all that a neuron can
-    send (without it b[t] grows for ever where a mean activation exceeds theta); grain: what shares a bias.
+    ``batch`` images are drawn anew; clip: aim at activations clipped at theta, which is all that a plain neuron
+    can send (without it b[t] grows for ever where a mean activation exceeds theta); grain: what shares a bias.
     """
 
     alpha: float = 0.5
@@ -60,13 +63,12 @@ class FTBC(Settings):
 
     def __call__(self, calibration: Calibration) -> None:
         """Correct the biases of every spiking layer in place."""
-        for node in calibration.snn.of_type(IntegrateFire):
-            _widen_bias(node, self.grain)
+        for node in calibration.stepped_neurons("FTBC"):
+            widen_bias(node, self.grain)
         images, total = calibration.images, self.iterations
         aims = None if self.grain == "neuron" else self._aims(calibration)
         for iteration in range(total):
-            order = torch.randperm(len(images), generator=calibration.generator)[: self.batch * self.batches]
-            for chosen in order.to(images.device).split(self.batch):
+            for chosen in calibration.draw(self.batch, self.batches):
                 x = images[chosen]
                 # A row per neuron and image would not fit into memory: there the ANN runs again for each batch.
                 target = self.targets(calibration, x) if aims is None else _chosen(aims, chosen)
@@ -79,7 +81,7 @@ class FTBC(Settings):
 
         def corrected_step(node: Node, current: Tensor) -> Tensor:
             neuron = node.module
-            if isinstance(neuron, IntegrateFire):
+            if isinstance(neuron, Spiking):
                 b = neuron.bias[neuron.t]
                 b += self.alpha * (aim[node.name] - neuron.mean_output(current))
             return neuron(current)
@@ -93,7 +95,7 @@ class FTBC(Settings):
 
         def keep_mean(node: Node, a: Tensor) -> None:
             neuron = calibration.snn[node.name].module
-            if isinstance(neuron, IntegrateFire):
+            if isinstance(neuron, Spiking):
                 means[node.name] = mean_over(self._reachable(a, neuron), neuron.bias[0])
 
         calibration.ann(x, keep_mean)
@@ -105,7 +107,7 @@ class FTBC(Settings):
 
         def keep_means(node: Node, a: Tensor) -> None:
             neuron = calibration.snn[node.name].module
-            if isinstance(neuron, IntegrateFire):
+            if isinstance(neuron, Spiking):
                 a = self._reachable(a, neuron)
                 means = a.flatten(2).mean(2) if a.ndim > 2 else a
                 parts.setdefault(node.name, []).append(means.mean(1, keepdim=True) if self.grain == "layer" else means)
@@ -114,24 +116,10 @@ class FTBC(Settings):
             calibration.ann(x, keep_means)
         return {name: torch.cat(rows) for name, rows in parts.items()}
 
-    def _reachable(self, a: Tensor, neuron: IntegrateFire) -> Tensor:
-        return torch.minimum(a, neuron.spread(neuron.threshold)) if self.clip else a
+    def _reachable(self, a: Tensor, neuron: Spiking) -> Tensor:
+        largest = neuron.largest
+        return torch.minimum(a, neuron.spread(largest)) if self.clip and largest is not None else a
 
 
 def _chosen(aims: dict[str, Tensor], images: Tensor) -> dict[str, Tensor]:
     return {name: rows[images].mean(0) for name, rows in aims.items()}
-
-
-def _widen_bias(node: Node, grain: Grain) -> None:
-    """Give a neuron's bias one entry per layer, channel or neuron, keeping the values it has."""
-    neuron = node.module
-    assert isinstance(neuron, IntegrateFire)
-    shape = grain_shape(grain, node.shape)
-    if neuron.bias.shape[1:] == shape:
-        return
-    current = torch.stack([neuron.spread(row).expand(node.shape) for row in neuron.bias])
-    if grain == "layer":
-        current = current.flatten(1).mean(1, keepdim=True)
-    elif grain == "channel" and neuron.rank > 1:
-        current = current.flatten(2).mean(2)
-    neuron.bias = current.reshape(neuron.steps, *shape).contiguous()

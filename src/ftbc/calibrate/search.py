@@ -11,8 +11,7 @@ read at any time each doubling of the time counts alike, and errors are relative
 
     J = sum_t 1/t e(n_t) / e_0(n_t)
 
-The mean of the spikes need
-not match: a refit behind absorbs it in its bias. J is minimised for each channel by coordinate descent, on a sample of
+The mean of the spikes need not match: a refit behind absorbs it in its bias. J is minimised for each channel by coordinate descent, on a sample of
 currents: for steps h that halve, b[t] +- h theta; b[t] +- h theta with b[t+1] -+ h theta (a spike a step earlier or
 later); theta (1 +- 0.6 h) with b as it is and with b scaled alike; all b +- h theta / 2. A move is kept where J falls,
 so that J never rises.
@@ -68,7 +67,7 @@ class CorrelationSearch(LayerCalibrator):
         """How much the counts after each step matter, ``[T, C]``."""
         T = len(b)
         if not self.anytime:
-            row = torch.tensor([self.early / (T - 1)] * (T - 1) + [1.0], dtype=b.dtype, device=b.device)
+            row = torch.tensor([self.early / max(T - 1, 1)] * (T - 1) + [1.0], dtype=b.dtype, device=b.device)
             return row.unsqueeze(1).expand_as(b)
         octaves = 1 / torch.arange(1, T + 1, dtype=b.dtype, device=b.device)
         return octaves.unsqueeze(1) / unexplained(sample.x, sample.a, theta, b).clamp(min=1e-3)

@@ -15,11 +15,14 @@ import typer
 
 from ftbc.cli.bench import bench
 from ftbc.cli.check import check
+from ftbc.cli.compare import compare
 from ftbc.cli.convert import convert
 from ftbc.cli.data import data
 from ftbc.cli.demo import demo
 from ftbc.cli.evaluate import evaluate
+from ftbc.cli.export import export
 from ftbc.cli.methods import methods
+from ftbc.cli.report import report
 from ftbc.cli.train import train
 from ftbc.errors import FtbcError
 
@@ -30,9 +33,10 @@ app = typer.Typer(
     help="Turn trained PyTorch networks into spiking ones that are right from their first time steps.",
     epilog="Every command takes --debug, which shows the whole traceback of an error.",
 )
-for command in (demo, check, convert, evaluate, bench, train, methods):
+for command in (demo, check, convert, evaluate, compare, report, bench, train, methods):
     app.command()(command)
 app.add_typer(data, name="data")
+app.add_typer(export, name="export")
 
 INTERRUPTED = 130
 _WrongUsage = typer.BadParameter.__base__

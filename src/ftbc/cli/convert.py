@@ -11,6 +11,7 @@ import typer
 import ftbc
 from ftbc.atomic import require_writable
 from ftbc.cli.options import (
+    REPORT_IMAGES,
     CalibrationData,
     Classes,
     Data,
@@ -26,10 +27,14 @@ from ftbc.cli.options import (
     find_calibration,
     find_model,
     find_recipe,
+    find_some_test,
     rounded,
+    typed,
     write_json,
 )
 from ftbc.cli.progress import progress_bar
+from ftbc.conversion_report import conversion_page
+from ftbc.report import html
 
 
 def convert(
@@ -44,6 +49,9 @@ def convert(
     steps: Steps = 8,
     recipe: RecipeName = "ftbc",
     whole: Rounded = False,
+    report: Annotated[
+        Path | None, typer.Option(help=f"Also write a page on what it does with {REPORT_IMAGES} test images: .html")
+    ] = None,
     seed: Seed = 0,
     json: Json = None,
 ) -> None:
@@ -51,10 +59,11 @@ def convert(
 
     Example: `ftbc convert resnet20-cifar10 --steps 8 --to resnet20.snn`
     """
-    require_writable(to, json)
+    require_writable(to, json, report)
     network = find_model(model, weights, classes)
     method = find_recipe(recipe)
     chosen = find_calibration(data, calibration, normalise, images, seed)
+    test = None if report is None else find_some_test(data, normalise, seed).with_normalise(chosen.normalise)
     with progress_bar() as progress:
         snn = ftbc.convert(network, chosen, steps, method, seed=seed, progress=progress)
     snn = rounded(snn, chosen) if whole else snn
@@ -66,4 +75,10 @@ def convert(
             f"{row.name:24} {shape:>14} {row.threshold:10.4g} {row.firing_rate:7.3f} {row.error:7.3f}  {row.events}"
         )
     typer.echo(f"\n{len(snn.layers())} spiking layers, T = {steps}, recipe {method.name}: written to {to}")
+    if report is not None and test is not None:
+        with progress_bar() as progress:
+            facts = {"network": model, "seed": seed, "calibration images": len(chosen)}
+            page = conversion_page(network, snn, test, chosen, facts=facts, command=typed(), progress=progress)
+        html.write(report, page)
+        typer.echo(f"The report is in {report}")
     write_json(json, {"steps": steps, "recipe": method.to_dict(), "layers": [asdict(row) for row in snn.layers()]})

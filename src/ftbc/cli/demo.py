@@ -9,17 +9,24 @@ import typer
 
 import ftbc
 from ftbc.atomic import make_folder, require_writable
-from ftbc.cli.options import Json, Seed, write_json
+from ftbc.cli.options import Json, Seed, typed, write_json
 from ftbc.cli.progress import progress_bar
+from ftbc.conversion_report import subject_page
+from ftbc.report import html
 from ftbc.report.plot import accuracy_curves
+from ftbc.report.series import Baseline, Series
 from ftbc.simulate.event import available
 
 STEPS = (1, 2, 4, 8, 16, 32)
 NETWORK = "resnet20-cifar10"
+SHOWN = 8
+"""The report looks inside the network of the largest T up to this."""
+COUNTED = 5
+"""Operations are counted on so few images: a demonstration should not take long."""
 
 
 def demo(
-    to: Annotated[Path, typer.Option(help="Folder for the picture")] = Path("demo"),
+    to: Annotated[Path, typer.Option(help="Folder for the picture and the report")] = Path("demo"),
     test_images: Annotated[int, typer.Option(min=10, max=1000, help="Measure on so many test images")] = 500,
     seed: Seed = 0,
     json: Json = None,
@@ -38,7 +45,8 @@ def demo(
     quick = ftbc.recipe("ftbc", calibrate=(ftbc.FTBC(batch=32, iterations=5),))
     methods = {"without FTBC": ftbc.recipe("mean-square"), "with FTBC": quick}
     curves: dict[str, list[float]] = {label: [] for label in methods}
-    reference = None
+    results: dict[str, dict[int, ftbc.Evaluation]] = {label: {} for label in methods}
+    reference = subject = None
     engine = "event" if available() else "layerwise"
 
     typer.echo(f"{NETWORK}: {len(calibration)} unlabelled images to calibrate on, {len(test)} test images\n")
@@ -48,12 +56,22 @@ def demo(
             for label, method in methods.items():
                 snn = ftbc.convert(ann, calibration, steps, method, seed=seed, progress=progress)
                 known = ann if reference is None else None
-                result = ftbc.evaluate(snn, test, known, engine=engine, counted_images=1, progress=progress)
+                result = ftbc.evaluate(snn, test, known, engine=engine, counted_images=COUNTED, progress=progress)
+                results[label][steps] = result
+                subject = snn if label == "with FTBC" and steps <= SHOWN else subject
                 reference = result.reference_accuracy if reference is None else reference
                 curves[label].append(result.accuracy[-1])
         typer.echo("".join([f"{steps:4}", *(f"{c[-1]:14.1f}%" for c in curves.values()), f"{reference:9.1f}%"]))
-    assert reference is not None
+    assert reference is not None and subject is not None
     picture = to / "accuracy.png"
     accuracy_curves(picture, STEPS, curves, reference, "ResNet-20 on CIFAR-10, converted for T time steps")
-    typer.echo(f"\nThe curve is in {picture}")
+    series = [Series.of_last_steps(label, results[label]) for label in ("with FTBC", "without FTBC")]
+    first = results["without FTBC"][STEPS[0]]
+    page = subject_page(
+        ann, subject, test, series, [Baseline("ANN", reference, first.reference_energies())],
+        title=f"{NETWORK}, with FTBC and without", per_t=True, command=typed(),
+        facts={"seed": seed, "calibration images": len(calibration), "operations counted on": f"{COUNTED} images"},
+    )  # fmt: skip
+    html.write(to / "report.html", page)
+    typer.echo(f"\nThe curve is in {picture}; what happens inside, in {to / 'report.html'}")
     write_json(json, {"steps": STEPS, "accuracy": curves, "reference": reference, "images": len(test), "seed": seed})

@@ -34,7 +34,7 @@ from ftbc.cli.options import (
 )
 from ftbc.cli.progress import progress_bar
 from ftbc.errors import InputError, RecipeError
-from ftbc.report.table import accuracy_table
+from ftbc.report.table import accuracy_table, energy_table
 from ftbc.simulate import require_engine
 
 
@@ -54,6 +54,7 @@ def evaluate(
     engine: Engine = "layerwise",
     whole: Rounded = False,
     layers: Annotated[bool, typer.Option(help="Also show the firing rate of each layer")] = False,
+    energy: Annotated[bool, typer.Option(help="Also show the energy under every model, at each step")] = False,
     seed: Seed = 0,
     json: Json = None,
 ) -> None:
@@ -82,6 +83,8 @@ def evaluate(
             result = ftbc.evaluate(spiking, test, reference=network, stop=rule, engine=engine, progress=progress)
         origin = f"from {snn}" if chosen is None else f"{len(chosen)} calibration images, seed {seed}"
         typer.echo(f"{spiking.recipe.name}, T = {spiking.steps}, {origin}\n{result}\n")
+        if energy:
+            typer.echo(f"{energy_table(result)}\n")
         if layers:
             for name, rate in result.firing_rate.items():
                 typer.echo(f"{name:24} {rate:.4f}")
@@ -95,6 +98,8 @@ def evaluate(
                 "calibration_images": None if chosen is None else len(chosen),
                 "conversion_seconds": None if chosen is None else seconds,
                 **result.to_dict(),
+                "energies": result.energies(),
+                "reference_energies": result.reference_energies(),
             }
         )
     if len(rows) > 1:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shlex
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,14 +17,21 @@ from torch import nn
 
 from ftbc import data, zoo
 from ftbc.atomic import replacing
-from ftbc.data import Images
+from ftbc.data import Images, Normalise
+from ftbc.data.balance import draw_balanced
 from ftbc.errors import FileError, InputError, ModelError, first_line
 from ftbc.network import SpikingNetwork
-from ftbc.recipe import Recipe, read_recipe, recipe
+from ftbc.program import ENDING, read_program
+from ftbc.recipe import Recipe, read_recipe
+from ftbc.recipes import recipe
 
 USUAL_DATA = "cifar10-sample"
+REPORT_IMAGES = 500
+"""A report that comes along with something else is made on at most so many test images."""
 
-Model = Annotated[str, typer.Argument(help="A network of the zoo by name, or file.py:factory")]
+Model = Annotated[
+    str, typer.Argument(help="A network of the zoo by name, file.py:factory, or a torch.export program, .pt2")
+]
 Weights = Annotated[Path | None, typer.Option(help="Weights: .safetensors, or a state dict saved by torch")]
 Classes = Annotated[int | None, typer.Option(min=1, help="Number of classes of a zoo architecture with --weights")]
 Data = Annotated[
@@ -50,6 +59,8 @@ def find_model(name: str, weights: Path | None, classes: int | None) -> nn.Modul
     """The network a user named on the command line, in eval mode."""
     if name.endswith(".py"):
         raise ModelError(f"'{name}' is a file: name the function or class in it that gives the network, {name}:factory")
+    if name.endswith((".onnx", ENDING)):
+        return _finished(name, weights, classes)
     if ".py:" in name:
         if classes is not None:
             raise ModelError(f"--classes is for networks of the zoo: '{name}' decides on its own classes")
@@ -61,11 +72,23 @@ def find_model(name: str, weights: Path | None, classes: int | None) -> nn.Modul
             raise ModelError(f"'{name}' is an architecture without weights: give --weights FILE")
         model = _blueprint(name, weights, classes).build()
     elif name in zoo.entries():
-        entry = zoo.entries()[name]
-        model = zoo.build(entry.architecture, classes=classes or entry.classes)
+        said = zoo.Blueprint.from_dict(zoo.entries()[name].network)
+        model = replace(said, classes=classes or said.classes).build()
     else:
         raise zoo.unknown(name)
     return (zoo.load_weights(model, weights) if weights is not None else model).eval()
+
+
+def _finished(name: str, weights: Path | None, classes: int | None) -> nn.Module:
+    """A network from a file that holds its weights as well."""
+    if name.endswith(".onnx"):
+        raise ModelError(
+            f"'{name}' is an ONNX model, which ftbc cannot read: name a function that gives it as a torch module, "
+            "file.py:factory, as onnx2torch.convert does"
+        )
+    if weights is not None or classes is not None:
+        raise ModelError(f"'{name}' has weights and classes of its own: leave out --weights and --classes")
+    return read_program(name)
 
 
 def _blueprint(name: str, weights: Path, classes: int | None) -> zoo.Blueprint:
@@ -80,12 +103,18 @@ def find_calibration(
     source: str | None, calibration: str | None, normalise: str | None, images: int, seed: int
 ) -> Images:
     """Images to calibrate on, never drawn from the test split of ``source``."""
-    if calibration is None and source is not None and Path(source).expanduser().is_file():
-        raise InputError(f"'{source}' is one file: give training images to calibrate on with --calibration")
-    found = _train_split(calibration or source or USUAL_DATA, images, seed)
+    found = _train_split(_training_data(source, calibration), images, seed)
     if calibration is not None and source is not None and normalise is None:
         return found.with_normalise(find_test(source, None, 1, seed).normalise)
     return _normalised(found, normalise)
+
+
+def find_draws(
+    source: str | None, calibration: str | None, normalise: Normalise, images: int
+) -> Callable[[int], Images]:
+    """As `find_calibration`, for each of several seeds, with the normalisation of the test images."""
+    place = _training_data(source, calibration)
+    return lambda seed: _train_split(place, images, seed).with_normalise(normalise)
 
 
 def find_test(source: str | None, normalise: str | None, images: int | None, seed: int) -> Images:
@@ -93,6 +122,12 @@ def find_test(source: str | None, normalise: str | None, images: int | None, see
     source = source or USUAL_DATA
     found = data.load(source, test=images)[1] if source == USUAL_DATA else data.read(source, "test", images, seed)
     return _normalised(found, normalise)
+
+
+def find_some_test(source: str | None, normalise: str | None, seed: int) -> Images:
+    """A few test images, balanced over the classes as far as there are so many."""
+    found = find_test(source, normalise, None, seed)
+    return found.subset(draw_balanced(found.labels, min(REPORT_IMAGES, len(found)), seed))
 
 
 def find_example(source: str | None, normalise: str | None, seed: int) -> Images:
@@ -118,6 +153,11 @@ def find_steps(steps: str) -> list[int]:
         raise InputError(f"--steps {steps}: give whole numbers with commas between, such as 1,2,4,8") from None
 
 
+def typed() -> str:
+    """What the user typed, for the record."""
+    return shlex.join(["ftbc", *sys.argv[1:]])
+
+
 def write_json(path: Path | None, content: Any) -> None:
     """Write a result for programs, if a path was given."""
     if path is not None:
@@ -125,10 +165,16 @@ def write_json(path: Path | None, content: Any) -> None:
             file.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 
+def _training_data(source: str | None, calibration: str | None) -> str:
+    if calibration is None and source is not None and Path(source).expanduser().is_file():
+        raise InputError(f"'{source}' is one file: give training images to calibrate on with --calibration")
+    return calibration or source or USUAL_DATA
+
+
 def _train_split(source: str, images: int, seed: int) -> Images:
     if source == USUAL_DATA:
         calibration, _ = data.load(source)
-        return calibration.take(min(images, len(calibration)))
+        return calibration.subset(draw_balanced(calibration.labels, min(images, len(calibration)), seed))
     return data.read(source, "train", limit=images, seed=seed)
 
 

@@ -51,6 +51,7 @@ def train(
     finetune_from: Annotated[
         Path | None, typer.Option(help="Weights of the ReLU network; swap its activations")
     ] = None,
+    float16: Annotated[bool, typer.Option("--float16", help="Store kernels and matrices in half the bytes")] = False,
     seed: Annotated[int | None, typer.Option(min=0, max=2**31 - 1, help="Initial weights, order, augmentation")] = None,
     json: Json = None,
 ) -> None:
@@ -65,7 +66,7 @@ def train(
     if resume and not outputs.checkpoint.is_file():
         raise FileError(f"there is no '{outputs.checkpoint}' to resume: leave --resume out to begin")
     options = {
-        "data": data, "side": side, "average": average or None,
+        "data": data, "side": side, "average": average or None, "float16": float16 or None,
         "start_from": None if start_from is None else str(start_from),
         "finetune_from": None if finetune_from is None else str(finetune_from),
         "network": {

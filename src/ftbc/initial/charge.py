@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ftbc.settings import Settings
+from ftbc.settings import Piece
 
 
 @dataclass(frozen=True)
-class Zero:
+class Zero(Piece):
     """``v[0] = 0``: the neuron rounds down."""
 
     def __call__(self, theta: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -20,7 +20,7 @@ class Zero:
 
 
 @dataclass(frozen=True)
-class Half:
+class Half(Piece):
     """``v[0] = theta / 2``. Reference: Bu et al., AAAI 2022 (OPI) and ICLR 2022 (QCFS)."""
 
     def __call__(self, theta: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -29,7 +29,7 @@ class Half:
 
 
 @dataclass(frozen=True)
-class SpreadHalf:
+class SpreadHalf(Piece):
     """``v[0] = 0`` and ``theta / 2T`` at each step. Reference: Deng and Gu, ICLR 2021 (RTS); FTBC's released code."""
 
     def __call__(self, theta: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -38,7 +38,7 @@ class SpreadHalf:
 
 
 @dataclass(frozen=True)
-class Given(Settings):
+class Given(Piece):
     """``v[0] = fraction * theta`` with a fraction of your own."""
 
     fraction: float

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -14,55 +13,17 @@ from ftbc.calibrate.base import Progress, silent
 from ftbc.errors import InputError, NotFiniteError, first_line
 from ftbc.graph.ir import Node
 from ftbc.measure.early_exit import EarlyExit
-from ftbc.measure.energy import CMOS_45NM
-from ftbc.measure.operations import OperationCounter, occurrences
+from ftbc.measure.energy import CMOS_45NM, Operations
+from ftbc.measure.evaluation import Evaluation
+from ftbc.measure.events import of_neurons
+from ftbc.measure.operations import OperationCounter
 from ftbc.network import SpikingNetwork
-from ftbc.neuron import IntegrateFire
 from ftbc.simulate import Confidence, require_engine, steps_until
 from ftbc.simulate.early_exit import require_rule
 
 COUNTED_IMAGES = 200
 """Operations and firing rates are counted on the first so many images: they hardly differ between images, and
 counting takes time."""
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What a spiking network does on labelled data; lists have one entry for each time step t = 1 .. T.
-
-    accuracy, reference_accuracy: percent; firing_rate: spikes per neuron and step, by layer; synops: additions
-    caused by spikes up to t, extra steps included, per image, both counted on the first images; energy, reference_energy: microjoules
-    per image up to t, and of the ANN (45 nm: 4.6 pJ a MAC, 0.9 pJ an addition; the layers that read the image count
-    as MACs at each step); early_exit: what it does to stop images early, if that was asked for. All other entries are
-    of images that take all steps.
-    """
-
-    images: int
-    accuracy: list[float]
-    reference_accuracy: float | None
-    firing_rate: dict[str, float]
-    synops: list[float]
-    energy: list[float]
-    reference_energy: float
-    early_exit: EarlyExit | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        lines = ["   t  accuracy  SynOps/image  energy/image"]
-        for t in _shown(len(self.accuracy)):
-            lines.append(
-                f"{t:4}  {self.accuracy[t - 1]:7.2f}%  {self.synops[t - 1]:12.4g}  {self.energy[t - 1]:9.4g} uJ"
-            )
-        if self.reference_accuracy is not None:
-            lines.append(f" ANN  {self.reference_accuracy:7.2f}%  {'':12}  {self.reference_energy:9.4g} uJ")
-        if self.early_exit is not None:
-            lines.append(str(self.early_exit))
-        rate = sum(self.firing_rate.values()) / len(self.firing_rate)
-        lines.append(f"{self.images} images; {rate:.3f} spikes per neuron and step on average over the layers")
-        return "\n".join(lines)
 
 
 @torch.no_grad()
@@ -98,17 +59,20 @@ def evaluate(
     reference_right = images = counted = stopped_right = stopped_steps = 0
     steps = snn.extra_steps + snn.steps
     counter = OperationCounter(snn.graph, steps)
-    spikes: dict[str, float] = {node.name: 0.0 for node in snn.graph.of_type(IntegrateFire)}
+    events = of_neurons(snn.graph)
+    neurons = {name: torch.Size(snn.graph.shape(name)).numel() for name in events}
+    spikes = {name: torch.zeros(steps, dtype=torch.float64) for name in neurons}
 
     def observe(node: Node, inputs: list[Tensor], output: Tensor, start: int) -> None:
         counter(node, inputs, output, start)
         if node.name in spikes:
-            spikes[node.name] += float(occurrences(output).sum()) / output[0, 0].numel() / steps
+            fired = events[node.name](output, start)
+            spikes[node.name][start : start + len(output)] += fired.sum(tuple(range(1, fired.ndim))).double().cpu()
 
     sized = getattr(data, "dataset", data)  # a DataLoader's own length counts batches
     total = len(sized) if hasattr(sized, "__len__") and not isinstance(sized, tuple) else 0
     with _in_eval_mode(reference):
-        for x, y in _batches(data):
+        for x, y in labelled_batches(data):
             watched = min(len(x), counted_images - counted)
             parts = [snn(x[:watched], head=False, observe=observe)] if watched else []
             parts += [snn(x[watched:], head=False, engine=engine)] if watched < len(x) else []
@@ -130,17 +94,36 @@ def evaluate(
     if not images:
         raise InputError("the data to evaluate on holds no images")
     synops = (counter.synops.cumsum(0) / counted).tolist()[snn.extra_steps :]
-    energy = [CMOS_45NM.microjoules(counter.macs * t, ac) for t, ac in enumerate(synops, 1 + snn.extra_steps)]
+    energy = [CMOS_45NM.microjoules(counter.macs_until(t), ac) for t, ac in enumerate(synops, 1 + snn.extra_steps)]
     return Evaluation(
         images=images,
         accuracy=(100 * right / images).tolist(),
         reference_accuracy=None if reference is None else 100 * reference_right / images,
-        firing_rate={name: fired / counted for name, fired in spikes.items()},
+        firing_rate={name: float(fired.sum()) / neurons[name] / steps / counted for name, fired in spikes.items()},
+        neurons=sum(neurons.values()),
+        spikes=(torch.stack([*spikes.values()]).sum(0).cumsum(0) / counted).tolist()[snn.extra_steps :],
         synops=synops,
         energy=energy,
-        reference_energy=CMOS_45NM.microjoules(counter.dense_macs, 0),
+        reference_energy=CMOS_45NM.microjoules(counter.dense_macs, counter.dense_sums),
         early_exit=None if stop is None else EarlyExit(stop, 100 * stopped_right / images, stopped_steps / images),
+        image_macs=counter.macs,
+        sent_once=counter.once,
+        extra_steps=snn.extra_steps,
+        reference_operations=Operations(counter.dense_macs, counter.dense_sums),
     )
+
+
+@torch.no_grad()
+def reference_accuracy(model: nn.Module, data: Any) -> float:
+    """Accuracy of the ANN alone, in percent; data as for `evaluate`."""
+    right = images = 0
+    with _in_eval_mode(model):
+        for x, y in labelled_batches(data):
+            right += _right_by_reference(model, x, y)
+            images += len(y)
+    if not images:
+        raise InputError("the data to evaluate on holds no images")
+    return 100 * right / images
 
 
 @contextmanager
@@ -163,7 +146,8 @@ def _right_by_reference(reference: nn.Module, x: Tensor, y: Tensor) -> int:
         raise InputError(f"the reference does not run on the data: {first_line(error)}") from error
 
 
-def _batches(data: Any) -> Iterator[tuple[Tensor, Tensor]]:
+def labelled_batches(data: Any) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield (images, labels) of any form that `evaluate` takes, checked."""
     if isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, Tensor) for part in data):
         _check_pair(*data)
         yield from zip(data[0].split(100), data[1].split(100), strict=True) if len(data[0]) else ()
@@ -186,9 +170,3 @@ def _check_pair(x: Any, y: Any) -> None:
         raise InputError(f"the labels of {len(x)} images are {kind}: give one whole number for each image")
     if x.is_floating_point() and x.device.type != "meta" and not bool(torch.isfinite(x).all()):
         raise NotFiniteError("the images to evaluate on hold NaN or infinity: check how they are read and normalised")
-
-
-def _shown(steps: int) -> list[int]:
-    """1, 2, 4, 8 ... and the last step."""
-    doubling = [1 << k for k in range(steps.bit_length()) if 1 << k < steps]
-    return [*doubling, steps]

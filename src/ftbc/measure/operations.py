@@ -1,10 +1,12 @@
 """Synaptic operations: how many weights are added because of the spikes that occurred.
 
-Each non-zero input of a layer reaches ``fan-out`` outputs, which depends on stride, padding, groups and position:
+Each spike at an input of a layer reaches ``fan-out`` outputs, which depends on stride, padding, groups and position:
 
-    SynOps(layer) = sum over its non-zero inputs of their fan-out
+    SynOps(layer) = sum over the spikes at its inputs of their fan-out
 
-A layer that reads the image itself multiplies (MACs); all others only add (ACs, one SynOp each).
+A spike that a residual connection carries without weights is one more addition, at the membrane it ends at. Behind an
+average pool each value that is not zero is taken for one spike. A layer that reads the image itself multiplies (MACs),
+at each step unless neurons code changes alone or the result is kept; all others only add (ACs, one SynOp each).
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ import torch
 from torch import Tensor
 
 from ftbc.graph.ir import Graph, Node
-from ftbc.graph.ops import Synapses
+from ftbc.graph.ops import Sum, Synapses
 from ftbc.graph.spec import clone
+from ftbc.measure.events import Events, image_is_sent_once, of_inputs, of_values
+from ftbc.neuron.temporal import Temporal
 from ftbc.simulate.schedule import varying
 
 
@@ -31,17 +35,28 @@ def fan_out(node: Node, input_shape: tuple[int, ...]) -> Tensor:
     return reached[0]
 
 
-def occurrences(spikes: Tensor) -> Tensor:
-    """1 where a value is not zero, in its own dtype: several times faster to sum than `torch.count_nonzero`."""
-    return spikes.sign().abs_()
+def shortcuts(graph: Graph) -> dict[str, list[int]]:
+    """Which inputs of each sum are spikes that no weights have touched since their neurons, by name of the sum."""
+    bare: set[str] = set()
+    for node in graph:
+        passes = not isinstance(node.module, (*Synapses, Sum)) and any(name in bare for name in node.inputs)
+        if isinstance(node.module, Temporal) or passes:
+            bare.add(node.name)
+    found = {node.name: [i for i, name in enumerate(node.inputs) if name in bare] for node in graph.of_type(Sum)}
+    return {name: places for name, places in found.items() if places}
 
 
 class OperationCounter:
-    """An observer of the layer-wise engine that adds up SynOps at each step."""
+    """An observer of the layer-wise engine that adds up SynOps at each step.
+
+    macs: multiplications of the layers that read the image, at one step; dense_macs, dense_sums: multiplications of the
+    ANN, and its additions at residual connections without weights.
+    """
 
     def __init__(self, graph: Graph, steps: int) -> None:
         changing = varying(graph, input_varies=False)
         self.spiking: dict[str, Tensor] = {}
+        self.once = image_is_sent_once(graph)
         self.macs = 0.0
         self.dense_macs = 0.0
         for node in graph.of_type(*Synapses):
@@ -51,11 +66,25 @@ class OperationCounter:
                 self.spiking[node.name] = reached
             else:
                 self.macs += float(reached.sum())
+        self.events = of_inputs(graph, self.spiking)
+        self.shortcuts: dict[str, list[tuple[int, Events]]] = {}
+        self.dense_sums = 0.0
+        for name, places in shortcuts(graph).items():
+            values = of_values(graph, [graph[name].inputs[i] for i in places])
+            self.shortcuts[name] = list(zip(places, values, strict=True))
+            self.dense_sums += float(len(places) * torch.Size(graph.shape(name)).numel())
         self.steps = steps
         self.synops = torch.zeros(steps, dtype=torch.float64)
 
     def __call__(self, node: Node, inputs: list[Tensor], output: Tensor, start: int) -> None:
         """Count what one layer did for one batch, from step ``start`` on."""
         if node.name in self.spiking:
-            events = occurrences(inputs[0]).sum(1).flatten(1).double()
+            events = self.events[node.name](inputs[0], start).sum(1).flatten(1).double()
             self.synops[start : start + len(events)] += (events @ self.spiking[node.name].flatten()).cpu()
+        for place, count in self.shortcuts.get(node.name, ()):
+            added = count(inputs[place], start)
+            self.synops[start : start + len(added)] += added.flatten(1).sum(1, dtype=torch.float64).cpu()
+
+    def macs_until(self, steps: int) -> float:
+        """The multiplications of so many steps."""
+        return self.macs if self.once else self.macs * steps

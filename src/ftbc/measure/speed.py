@@ -22,11 +22,10 @@ from ftbc.graph.canonical import canonical
 from ftbc.graph.fold import fold
 from ftbc.graph.ir import Graph, Node
 from ftbc.graph.trace import trace
+from ftbc.measure.events import of_neurons
 from ftbc.measure.machine import threads as using_threads
-from ftbc.measure.operations import occurrences
 from ftbc.measure.timing import Spread, Way, fastest, interleaved
 from ftbc.network import SpikingNetwork
-from ftbc.neuron import IntegrateFire
 
 ANN_BATCHES = (1, 4, 8, 16, 32, 64)
 ANN_IMAGES = 64
@@ -216,11 +215,12 @@ def folded(model: nn.Module, images: Tensor) -> Graph:
 def density(snn: SpikingNetwork, images: Tensor) -> float:
     """Spikes per neuron and step, over all neurons of the network."""
     fired = places = 0
+    events = of_neurons(snn.graph)
 
     def count(node: Node, inputs: list[Tensor], output: Tensor, start: int) -> None:
         nonlocal fired, places
-        if isinstance(node.module, IntegrateFire):
-            fired += int(occurrences(output).sum(dtype=torch.float64))
+        if node.name in events:
+            fired += int(events[node.name](output, start).sum(dtype=torch.float64))
             places += output.numel()
 
     snn(images, observe=count)

@@ -18,26 +18,23 @@ from torch import Tensor, nn
 from ftbc.graph.fold import fold, fold_into_next
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.ops import Affine, AveragePool, Concat, Pad, Reduce, Reshape, Slice, Sum
-from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.max_pool import SpikingMaxPool
+from ftbc.neuron.spiking import Spiking
 
-_CHANNELWISE = (SpikingMaxPool, nn.Upsample, Reduce, Slice, Pad)
+CHANNELWISE = (SpikingMaxPool, nn.Upsample, Reduce, Slice, Pad)
 
 
 @torch.no_grad()
 def scale_thresholds_to_one(graph: Graph) -> None:
     """Rewrite a spiking graph in place; spikes and outputs stay what they were, in exact arithmetic."""
-    for node in graph.of_type(IntegrateFire):
+    for node in graph.of_type(Spiking):
         neuron = node.module
-        assert isinstance(neuron, IntegrateFire)
-        if bool((neuron.threshold == 1).all()):
+        assert isinstance(neuron, Spiking)
+        if neuron.is_unit():
             continue
-        theta = neuron.spread(neuron.threshold).unsqueeze(0)
-        _insert_factor(graph, node.inputs[0], 1 / theta, [node], "to_unit")
-        multiply(graph, node.name, theta)
-        neuron.bias = _divided(neuron)
-        neuron.initial = neuron.initial / neuron.threshold
-        neuron.threshold = torch.ones_like(neuron.threshold)
+        before, after = neuron.to_unit()
+        _insert_factor(graph, node.inputs[0], 1 / before, [node], "to_unit")
+        multiply(graph, node.name, after)
     _move_forward(graph)
     _move_backward(graph)
     fold(graph)
@@ -69,13 +66,6 @@ def multiply(graph: Graph, value: str, factor: Tensor) -> None:
         graph.output = _factor_node(graph, value, factor, "from_unit", [])
 
 
-def _divided(neuron: IntegrateFire) -> Tensor:
-    """b[t] / theta, with an entry per channel unless either of the two has one per neuron."""
-    rows = torch.stack([neuron.spread(row) for row in neuron.bias]) / neuron.spread(neuron.threshold)
-    per_neuron = max(neuron.threshold.ndim, neuron.bias.ndim - 1) == neuron.rank
-    return rows if per_neuron else rows.reshape(neuron.steps, -1)
-
-
 def _insert_factor(graph: Graph, value: str, factor: Tensor, readers: list[Node], suffix: str) -> None:
     """Put a factor between a value and some of its readers, one for each."""
     for reader in readers:
@@ -92,7 +82,7 @@ def _factor_node(graph: Graph, value: str, factor: Tensor, suffix: str, readers:
 def _move_forward(graph: Graph, fixed: Collection[str] = ()) -> None:
     """Push factors behind operations that treat each channel alike, until weights or a sum take them."""
     for node in list(graph):
-        if isinstance(node.module, (*AveragePool, *_CHANNELWISE, Reshape, Concat)):
+        if isinstance(node.module, (*AveragePool, *CHANNELWISE, Reshape, Concat)):
             while _move_behind(graph, node, fixed):  # one factor may stand before another
                 pass
     graph.prune()
@@ -100,7 +90,7 @@ def _move_forward(graph: Graph, fixed: Collection[str] = ()) -> None:
 
 def _move_behind(graph: Graph, node: Node, fixed: Collection[str]) -> bool:
     factors = [None if name in fixed else _factor(graph, name) for name in node.inputs]
-    moved = _through(node, factors, graph)
+    moved = factor_behind(node, factors, graph)
     if moved is None:
         return False
     node.inputs = tuple(
@@ -120,7 +110,7 @@ def _factor(graph: Graph, name: str) -> Tensor | None:
     return affine.scale if per_channel and not bool(affine.shift.any()) else None
 
 
-def _through(node: Node, factors: list[Tensor | None], graph: Graph) -> Tensor | None:
+def factor_behind(node: Node, factors: list[Tensor | None], graph: Graph) -> Tensor | None:
     """The factor behind an operation that equals the factors before it, or None if there is no such factor."""
     if all(factor is None for factor in factors):
         return None

@@ -10,6 +10,11 @@ from torch import Tensor, nn
 class Temporal(nn.Module, ABC):
     """A module with a state: `forward` is one step, `run` several at once, `select` drops images, `reset` forgets."""
 
+    @property
+    def together(self) -> int:
+        """How many of its first steps it must be given at once; with more than one it cannot go step by step."""
+        return 1
+
     @abstractmethod
     def reset(self) -> None:
         """Forget the past: the next call of `forward` is step 0."""

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftbc.atomic import replacing
-from ftbc.errors import MissingExtraError
+from ftbc.errors import FileError, MissingExtraError
 
 if TYPE_CHECKING:
+    from ftbc.comparison import Comparison
     from ftbc.train.log import Epoch
+
+FORMATS = (".png", ".svg", ".pdf")
+_LINES, _SIGNS = ("-", "--", ":"), ("o", "s", "^")
 
 
 def accuracy_curves(
@@ -30,16 +34,93 @@ def accuracy_curves(
                 f"{accuracy:.0f}", (t, accuracy), xytext=(0, 6 if best else -13), textcoords="offset points",
                 ha="center", fontsize=8, color=line.get_color(),
             )  # fmt: skip
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(list(steps), [str(t) for t in steps])
-    axes.set_ylim(0, 103)
-    axes.set_xlabel("time steps T")
-    axes.set_ylabel("accuracy, %")
     axes.set_title(title, loc="left")
-    axes.grid(axis="y", alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
+    _over_steps(axes, steps)
     axes.legend(frameon=False, loc="lower right")
     _save(figure, Path(path))
+
+
+def compared_curves(path: str | Path, table: Comparison) -> None:
+    """Accuracy against T, one line a recipe with a band of one standard deviation, the ANN dashed; by suffix."""
+    require_plot(path)
+    figure, axes = _figure(width=7.2)
+    anns = [(t, ann) for t, ann in table.ann.items() if ann is not None]
+    if anns:
+        # A level for each T: above a number of steps it may be that of fewer test images.
+        axes.plot(*zip(*anns, strict=True), color="0.4", linestyle="--", linewidth=1, label="ANN")
+    for index, name in enumerate(table.names):
+        rows = [row for row in table.rows if row.recipe == name and row.accuracy is not None]
+        if not rows:
+            continue
+        steps, means = [row.steps for row in rows], [row.accuracy or 0.0 for row in rows]
+        style = _style(index)
+        axes.plot(steps, means, markersize=4, linewidth=1.8, label=_literal(name), **style)
+        low = [mean - (row.spread or 0.0) for mean, row in zip(means, rows, strict=True)]
+        high = [mean + (row.spread or 0.0) for mean, row in zip(means, rows, strict=True)]
+        axes.fill_between(steps, low, high, color=style["color"], alpha=0.15, linewidth=0)
+    title = f"{table.model} on {table.data}, protocol {table.protocol}"
+    axes.set_title(_literal(title), loc="left", fontsize=10)
+    _over_steps(axes, table.steps)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8)
+    _save(figure, Path(path))
+
+
+def energy_curves(path: str | Path, table: Comparison) -> None:
+    """Accuracy against microjoules an image at 45 nm, a line for each recipe over its T, the ANN a diamond."""
+    require_plot(path)
+    figure, axes = _figure(width=7.2)
+    for index, name in enumerate(table.names):
+        rows = [row for row in table.rows if row.recipe == name and row.accuracy is not None and row.energy is not None]
+        if rows:
+            style = _style(index)
+            points = [(row.energy or 0.0, row.accuracy or 0.0) for row in rows]
+            axes.plot(*zip(*points, strict=True), markersize=4, linewidth=1.8, label=_literal(name), **style)
+            for row, place in zip(rows, points, strict=True):
+                axes.annotate(
+                    f"{row.steps}", place, xytext=(0, 5), textcoords="offset points", ha="center", fontsize=7,
+                    color=style["color"],
+                )  # fmt: skip
+    anns = [(row.ann_energy, row.ann_accuracy) for row in table.rows if row.ann_energy and row.ann_accuracy is not None]
+    if anns:
+        axes.plot(*anns[0], marker="D", color="0.2", linestyle="none", label="ANN")
+    axes.set_title(_literal(f"{table.model} on {table.data}; numbers are T"), loc="left", fontsize=10)
+    axes.set_xscale("log")
+    axes.set_xlabel("microjoules an image (45 nm: 4.6 pJ a MAC, 0.9 pJ an addition)")
+    _percent(axes)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8)
+    _save(figure, Path(path))
+
+
+def require_plot(path: str | Path) -> None:
+    """Raise before the work what drawing would raise after it: an unknown format, or a missing package."""
+    if Path(path).suffix not in FORMATS:
+        raise FileError(f"cannot draw '{path}': name a file that ends in {', '.join(FORMATS)}")
+    _figure()
+
+
+def _literal(text: str) -> str:
+    """Text that is not taken for a formula."""
+    return text.replace("$", r"\$")
+
+
+def _style(index: int) -> dict[str, str]:
+    """Ten colours, then the same ten with other lines and signs."""
+    return {"color": f"C{index % 10}", "linestyle": _LINES[index // 10 % 3], "marker": _SIGNS[index // 10 % 3]}
+
+
+def _over_steps(axes: Any, steps: Sequence[int]) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(list(steps), [str(t) for t in steps])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel("time steps T")
+    _percent(axes)
+
+
+def _percent(axes: Any) -> None:
+    axes.set_ylim(0, 103)
+    axes.set_ylabel("accuracy, %")
+    axes.grid(axis="y", alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def training_curves(path: str | Path, epochs: Sequence[Epoch], title: str) -> None:
@@ -67,10 +148,10 @@ def _save(figure: Any, path: Path) -> None:
         figure.savefig(file, format=path.suffix.removeprefix(".") or "png", dpi=150, bbox_inches="tight")
 
 
-def _figure() -> tuple[Any, Any]:
+def _figure(width: float = 6.4) -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise MissingExtraError("matplotlib", "drawing a plot", "report") from error
-    figure = Figure(figsize=(6.4, 4.2))
+    figure = Figure(figsize=(width, 4.2))
     return figure, figure.subplots()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ftbc.measure.evaluation import Evaluation
 from ftbc.measure.speed import Speed
 
 
@@ -23,6 +24,19 @@ def accuracy_table(steps: Sequence[int], columns: Mapping[str, Mapping[int, floa
         cells = [f"{columns[name][t]:{width - 1}.2f}%" for name, width in widths.items()]
         lines.append(f"{t:4}" + "".join(cells) + ("" if reference is None else f"{reference:7.2f}%"))
     return "\n".join(lines)
+
+
+def energy_table(found: Evaluation, cached: bool = False) -> str:
+    """Accuracy and microjoules per image at each step, a column for each energy model; the ANN last, where it runs."""
+    energies, ann = found.energies(cached), found.reference_energies()
+    lines = [["t", "accuracy", *energies]]
+    for t, accuracy in enumerate(found.accuracy, 1):
+        lines.append([str(t), f"{accuracy:.2f}%", *(f"{row[t - 1]:.4g}" for row in energies.values())])
+    reference = "-" if found.reference_accuracy is None else f"{found.reference_accuracy:.2f}%"
+    lines.append(["ANN", reference, *(f"{ann[name]:.4g}" if name in ann else "-" for name in energies)])
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    rows = ["  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines]
+    return "\n".join(["energy in microjoules an image:", *rows])
 
 
 def speed_table(rows: Sequence[Speed]) -> str:

@@ -1,7 +1,8 @@
 """Many steps of a layer at once: time is folded into the batch, so each layer runs as one large operation.
 
 A layer's input over all steps is known before the layer runs, because spikes only travel forward. Memory grows with
-the steps that are taken at once, so long runs are cut into chunks of time, between which the membranes carry over.
+the steps that are taken at once, so long runs are cut into chunks of time, between which the membranes carry over. A
+layer that needs its first steps together (`Temporal.together`) finds them in the first chunk.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from torch import Tensor
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.neuron.temporal import Temporal
 from ftbc.simulate.cache import budget
-from ftbc.simulate.schedule import rest, varying
+from ftbc.simulate.schedule import rest, together, varying
 
 Observer = Callable[[Node, list[Tensor], Tensor, int], None]
 """Sees a node, its inputs and its output, each ``[steps, N, ...]``, and the number of the first of these steps."""
@@ -39,10 +40,12 @@ def layerwise(
 
 
 def portion(graph: Graph, steps: int, room: int | None = None) -> tuple[int, int]:
-    """How many images and how many steps to take at once, so that the largest layer fits into ``room`` bytes."""
+    """How many images and how many steps to take at once, so that the largest layer fits into ``room`` bytes; but never
+    fewer steps than a layer needs at once.
+    """
     largest = 4 * max(torch.Size(node.shape).numel() for node in graph)
     room = budget() if room is None else room
-    chunk = max(1, min(steps, room // largest))
+    chunk = max(1, min(steps, max(room // largest, together(graph))))
     return max(1, room // (largest * chunk)), chunk
 
 

@@ -23,9 +23,19 @@ def running_mean(steps: int, extra: int = 0, like: Tensor | None = None) -> Tens
     tensor([[0.0000, 1.0000, 0.0000],
             [0.0000, 0.5000, 0.5000]])
     """
-    like = torch.empty(0) if like is None else like
-    counted = like.new_ones(steps, steps).tril() / torch.arange(1, steps + 1, device=like.device).to(like).unsqueeze(1)
-    return torch.cat([like.new_zeros(steps, extra), counted], 1)
+    room = torch.empty(0) if like is None else like
+    counted = room.new_ones(steps, steps).tril()
+    return torch.cat([room.new_zeros(steps, extra), counted / counted.sum(1, keepdim=True)], 1)
+
+
+def with_extra(weights: Tensor | None, steps: int, extra: int, like: Tensor) -> Tensor | None:
+    """The same readout of ``steps`` steps behind ``extra`` more that count for nothing."""
+    if not extra:
+        return weights
+    if weights is None:
+        return running_mean(steps, extra, like)
+    own = weights[:steps, : steps + extra_steps(weights)]
+    return torch.cat([own.new_zeros(steps, extra), own], 1)
 
 
 def read(outputs: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -50,8 +60,9 @@ class Reader:
         """Take the next step's output ``[N, ...]``; the answer so far, or None before the steps that count."""
         self.taken += 1
         if self.weights is None:
-            self._total = output if self._total is None else self._total + output
-            return self._total / self.taken
+            total = output if self._total is None else self._total + output
+            self._total = total
+            return total / self.taken
         self._outputs.append(output)
         if self.taken < 1:
             return None

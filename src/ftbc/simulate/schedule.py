@@ -28,6 +28,22 @@ def varying(graph: Graph, input_varies: bool) -> set[str]:
     return found
 
 
+def together(graph: Graph) -> int:
+    """How many of the first steps some layer must be given at once."""
+    return max((node.module.together for node in graph if isinstance(node.module, Temporal)), default=1)
+
+
+def require_single_steps(graph: Graph) -> None:
+    """Refuse to go step by step through a network that needs several steps at once."""
+    for node in graph.of_type(Temporal):
+        assert isinstance(node.module, Temporal)
+        if node.module.together > 1:
+            raise InputError(
+                f"{node.place} needs {node.module.together} steps at once, so that the network cannot go step by step: "
+                "use snn(x) with the engine 'layerwise' or 'event'"
+            )
+
+
 def rest(graph: Graph) -> None:
     """Put every neuron to rest."""
     for node in graph.of_type(Temporal):

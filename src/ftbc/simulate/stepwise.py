@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.neuron.temporal import Temporal
-from ftbc.simulate.schedule import rest, varying
+from ftbc.simulate.schedule import require_single_steps, rest, varying
 
 Cell = Callable[[Node, Tensor], Tensor]
 """What a neuron does with its current at this step; by default the neuron's own `forward`."""
@@ -23,6 +23,8 @@ class Stepper:
     what depends on it alone is computed at the first step and kept."""
 
     def __init__(self, graph: Graph, constant: bool, cell: Cell = _own_step) -> None:
+        if cell is _own_step:
+            require_single_steps(graph)
         self.graph = graph
         self.cell = cell
         changing = varying(graph, input_varies=not constant)

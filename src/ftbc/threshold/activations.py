@@ -69,7 +69,7 @@ def gather(ann: Graph, batches: Iterable[Tensor], grain: Grain) -> dict[str, Act
         if not isinstance(node.module, Activation):
             return
         require_finite(node, a)
-        largest = _groups(a, grain).amax(0).double()
+        largest = by_group(a, grain).amax(0).double()
         if node.name in found:
             largest = torch.maximum(found[node.name].maximum, largest)
         shape, site = grain_shape(grain, node.shape), node.module
@@ -83,7 +83,7 @@ def gather(ann: Graph, batches: Iterable[Tensor], grain: Grain) -> dict[str, Act
         bins = min(BINS, max(128, _MOST_CELLS // groups))
         if not site.counts.numel():
             site.counts = site.maximum.new_zeros(groups, bins)
-        values = _groups(a, grain)
+        values = by_group(a, grain)
         scale = torch.where(site.maximum > 0, bins / site.maximum, 0).to(a.dtype)
         place = (values * scale).long().clamp_(max=bins - 1)
         place += torch.arange(groups, device=a.device) * bins
@@ -96,13 +96,19 @@ def gather(ann: Graph, batches: Iterable[Tensor], grain: Grain) -> dict[str, Act
     return found
 
 
+def lively(theta: Tensor) -> Tensor:
+    """Groups that were never active, whose theta is zero, get the layer's largest, as in `Activations.threshold`."""
+    largest = theta.max() if bool((theta > 0).any()) else theta.new_ones(())
+    return torch.where(theta > 0, theta, largest)
+
+
 def require_finite(node: Node, value: Tensor) -> None:
     """Name the first operation that gives NaN or infinity."""
     if not bool(torch.isfinite(value).all()):
         raise NotFiniteError(f"{node.place} gives NaN or infinity on the calibration images: check weights and scaling")
 
 
-def _groups(a: Tensor, grain: Grain) -> Tensor:
+def by_group(a: Tensor, grain: Grain) -> Tensor:
     """Activations ``[N, C, ...]`` as ``[samples, groups]``."""
     if grain == "layer":
         return a.reshape(-1, 1)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ftbc.settings import Settings
 from ftbc.threshold.activations import Activations, Grain
+from ftbc.threshold.base import SiteBySite
 
 
 @dataclass(frozen=True)
-class Maximum(Settings):
+class Maximum(SiteBySite):
     """``theta = max(a)``. Reference: Diehl et al., IJCNN 2015 (data-based normalisation)."""
 
     grain: Grain = "channel"

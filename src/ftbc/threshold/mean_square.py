@@ -16,12 +16,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ftbc.settings import Settings
 from ftbc.threshold.activations import Activations, Grain
+from ftbc.threshold.base import SiteBySite
 
 
 @dataclass(frozen=True)
-class MeanSquare(Settings):
+class MeanSquare(SiteBySite):
     """Grid search over ``1.00, 0.99 .. 0.06`` of the maximum; the error is taken from the histogram."""
 
     rounding: Literal["nearest", "floor"] = "nearest"

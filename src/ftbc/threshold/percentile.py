@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from ftbc.errors import RecipeError
-from ftbc.settings import Settings
 from ftbc.threshold.activations import Activations, Grain
+from ftbc.threshold.base import SiteBySite
 
 
 @dataclass(frozen=True)
-class Percentile(Settings):
+class Percentile(SiteBySite):
     """``theta`` = the given percentile of the positive activations, to a bin of the histogram.
 
     Reference: Rueckauer et al., Frontiers in Neuroscience 2017 (robust normalisation).

@@ -9,16 +9,18 @@ from torch import Tensor
 
 from ftbc.errors import RecipeError
 from ftbc.threshold.activations import Activations, Grain
+from ftbc.threshold.base import SiteBySite
 
 
 @dataclass(frozen=True)
-class Trained:
+class Trained(SiteBySite):
     """``theta`` = the bound of each activation, one for the layer: of those in `activation/`, ReLU6 and clamps.
 
     Reference: Deng and Gu, ICLR 2021 (RTS); Ding et al., IJCAI 2021 (RNL); Bu et al., ICLR 2022 (QCFS).
     """
 
     grain: ClassVar[Grain] = "layer"
+    trained: ClassVar[bool] = True
 
     def __call__(self, activations: Activations, steps: int) -> Tensor:
         """The threshold of the layer, whatever the number of steps."""

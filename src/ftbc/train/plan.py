@@ -35,7 +35,11 @@ _SECTIONS = ("network", "train")
 
 @dataclass(frozen=True)
 class Plan:
-    """A training. side: of the crops of an image folder; start_from, finetune_from: weights that it begins with."""
+    """A training.
+
+    side: of the crops of an image folder; start_from, finetune_from: weights that it begins with; float16: store
+    kernels and matrices in half the bytes.
+    """
 
     network: Blueprint
     train: TrainSettings
@@ -44,6 +48,7 @@ class Plan:
     start_from: str | None = None
     average: bool = False
     finetune_from: str | None = None
+    float16: bool = False
 
     def __post_init__(self) -> None:
         if self.average and self.start_from is None:
@@ -103,7 +108,8 @@ def plan_of(content: dict[str, Any]) -> Plan:
         raise InputError("no architecture: name a network of the zoo, such as resnet20 (see ftbc.zoo.list)")
     if "data" not in content:
         raise InputError("no data: give a folder with a training and a test split with --data")
-    for name, kind in (("data", str), ("side", int), ("start_from", str), ("finetune_from", str), ("average", bool)):
+    kinds = {"data": str, "side": int, "start_from": str, "finetune_from": str, "average": bool, "float16": bool}
+    for name, kind in kinds.items():
         if name in content and type(content[name]) is not kind:
             raise InputError(f"{name}={content[name]!r}: give a {kind.__name__}")
     network = Blueprint.from_dict(content["network"])

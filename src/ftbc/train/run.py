@@ -101,7 +101,8 @@ def run(
         return None
     if plan.average and isinstance(images, Images):
         average_weights(model.cpu(), beginning, images.images, images.normalise)
-    zoo.save_weights(model, outputs.weights, plan.network)
+    zoo.save_weights(model, outputs.weights, plan.network, float16=plan.float16)
+    zoo.load_weights(model, outputs.weights)  # what is measured is what was stored
     return Trained(plan, accuracy(model, test, progress), len(test))
 
 

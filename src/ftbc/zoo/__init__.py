@@ -5,7 +5,9 @@ Networks are plain nn.Modules that know nothing of spikes; training them belongs
 
 from ftbc.zoo.blueprint import Blueprint, blueprint_of, save_weights
 from ftbc.zoo.listing import Listing, list
-from ftbc.zoo.registry import Architecture, Entry, architectures, build, entries, load, unknown
+from ftbc.zoo.load import load
+from ftbc.zoo.registry import Architecture, architectures, build, unknown
+from ftbc.zoo.trained import Entry, entries
 from ftbc.zoo.weights import load_weights
 
 __all__ = [

@@ -80,9 +80,15 @@ class Blueprint:
             raise ModelError(f"a network has no setting {str(error).rpartition(' ')[2]}") from error
 
 
-def save_weights(model: nn.Module, path: Path, blueprint: Blueprint) -> None:
-    """Write the weights of a network as safetensors; the file says which network they belong to."""
+def save_weights(model: nn.Module, path: Path, blueprint: Blueprint, *, float16: bool = False) -> None:
+    """Write the weights of a network as safetensors; the file says which network they belong to.
+
+    float16: in half the bytes. Kernels and matrices lose digits by it; vectors, such as the statistics of BatchNorm,
+    are few and stay as they are.
+    """
     state = {name: tensor.cpu().contiguous() for name, tensor in model.state_dict().items()}
+    if float16:
+        state = {name: tensor.half() if tensor.ndim > 1 else tensor for name, tensor in state.items()}
     with replacing(path) as file:
         file.write(to_bytes(state, metadata={_KEY: json.dumps(blueprint.to_dict())}))
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ftbc.zoo.registry import architectures, entries
+from typing import Any
+
+from ftbc.zoo.registry import architectures
+from ftbc.zoo.trained import entries
 
 
 class Listing(tuple[str, ...]):
@@ -10,12 +13,12 @@ class Listing(tuple[str, ...]):
 
     def __str__(self) -> str:
         trained = [
-            f"{entry.name:20} {entry.architecture}, {entry.accuracy:.2f} % on {entry.measured_on}"
+            f"{entry.name:24} {_in_words(entry.network)}, {entry.accuracy:.2f} % on {entry.measured_on}"
             for name, entry in entries().items()
             if name in self
         ]
         untrained = [
-            f"{name:20} {each.side:3} x {each.side:3}  {each.summary}"
+            f"{name:24} {each.side:3} x {each.side:3}  {each.summary}"
             for name, each in architectures().items()
             if name in self
         ]
@@ -29,3 +32,10 @@ def list() -> Listing:
     (True, True)
     """
     return Listing([*entries(), *architectures()])
+
+
+def _in_words(network: dict[str, Any]) -> str:
+    """A blueprint in a few words, such as ``resnet20, qcfs, levels 4``."""
+    network = {name: value for name, value in network.items() if name != "classes"}
+    names = ("architecture", "activation")
+    return ", ".join(str(value) if name in names else f"{name} {value}" for name, value in network.items())

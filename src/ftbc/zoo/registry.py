@@ -1,26 +1,24 @@
-"""Every network by name: architectures, and the trained ones that ship with the package."""
+"""Every architecture by name."""
 
 from __future__ import annotations
 
 import copy
 import difflib
-import hashlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib import resources
 from typing import Any
 
 from torch import nn
 
-from ftbc.errors import FileError, ModelError
+from ftbc.errors import ModelError
 from ftbc.zoo.mobilenet_v1 import MobileNetV1
 from ftbc.zoo.mobilenet_v2 import MobileNetV2
 from ftbc.zoo.resnet import ResNet
 from ftbc.zoo.resnet_cifar import CifarResNet
+from ftbc.zoo.trained import entries
 from ftbc.zoo.vgg import VGG16
-from ftbc.zoo.weights import load_safetensors
 
 
 @dataclass(frozen=True)
@@ -82,28 +80,9 @@ _ARCHITECTURES: dict[str, Architecture] = {
 }
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A trained network of the package: what it is, how good, and the command that made it."""
-
-    name: str
-    architecture: str
-    classes: int
-    normalisation: str
-    accuracy: float
-    measured_on: str
-    command: str
-    sha256: str
-
-
 def architectures() -> dict[str, Architecture]:
     """The networks that `build` makes, by name."""
     return dict(_ARCHITECTURES)
-
-
-def entries() -> dict[str, Entry]:
-    """The trained networks that `load` takes, by name."""
-    return {entry.name: entry for entry in _ENTRIES}
 
 
 def build(name: str, **settings: Any) -> nn.Module:
@@ -129,20 +108,6 @@ def build(name: str, **settings: Any) -> nn.Module:
     return make(**settings)
 
 
-def load(name: str) -> nn.Module:
-    """A trained network of the package in eval mode, its file checked against its sha256."""
-    if name in _ARCHITECTURES:
-        raise ModelError(f"'{name}' has no weights here: give it yours with build and load_weights of ftbc.zoo")
-    if name not in entries():
-        raise unknown(name)
-    entry = entries()[name]
-    content = resources.files("ftbc.zoo").joinpath(f"{name}.safetensors").read_bytes()
-    if hashlib.sha256(content).hexdigest() != entry.sha256:
-        raise FileError(f"the weights of '{name}' in this installation are damaged: install ftbc again")
-    model = build(entry.architecture, classes=entry.classes)
-    return load_safetensors(model, content, name).eval()
-
-
 def unknown(name: str) -> ModelError:
     """The error for a name that is neither a trained network nor an architecture."""
     known = [*entries(), *_ARCHITECTURES]
@@ -151,19 +116,3 @@ def unknown(name: str) -> ModelError:
         f"there is no network '{name}'; did you mean '{nearest}'? Trained: {', '.join(entries())}; "
         f"architectures: {', '.join(_ARCHITECTURES)}"
     )
-
-
-_ENTRIES = (
-    Entry(
-        name="resnet20-cifar10",
-        architecture="resnet20",
-        classes=10,
-        normalisation="cifar10",
-        accuracy=91.34,
-        measured_on="the 10,000 test images of CIFAR-10",
-        command="ftbc train resnet20 --data data/cifar10 --epochs 40 --to first.safetensors && "
-        "ftbc train resnet20 --data data/cifar10 --start-from first.safetensors --average --epochs 10 "
-        "--learning-rate 0.05 --seed 1 --to resnet20-cifar10.safetensors",
-        sha256="2d38f84dc88b867687f7f6e462bb033e5165b72f56aa1aea0cf73c94264e9b01",
-    ),
-)

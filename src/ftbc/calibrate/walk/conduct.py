@@ -26,10 +26,10 @@ from ftbc.calibrate.walk.targets import Targets, Wanted
 from ftbc.graph.ir import INPUT
 from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.scale import amplify
-from ftbc.settings import Settings
+from ftbc.settings import Piece
 
 
-class LayerCalibrator(Settings):
+class LayerCalibrator(Piece):
     """A method that works at one layer after another. Those that stand side by side in a recipe share one walk."""
 
     rows: int
@@ -57,6 +57,7 @@ def calibrate(methods: Sequence[Calibrator], calibration: Calibration) -> None:
 @torch.no_grad()
 def walk(methods: Sequence[LayerCalibrator], calibration: Calibration) -> None:
     """One walk through the network."""
+    calibration.plain_neurons(type(methods[0]).__name__)
     ann, snn, images = calibration.ann, calibration.snn, calibration.images
     flow = Flow(snn, images, calibration.steps)
     plan = junctions(ann, snn)

@@ -14,6 +14,7 @@ from ftbc.graph.ops import Grid, Synapses
 from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.max_pool import SpikingMaxPool
 from ftbc.neuron.scale import scale_thresholds_to_one
+from ftbc.neuron.spiking import Spiking
 from ftbc.neuron.temporal import Temporal
 from ftbc.simulate.event.paths import Path, Reached, computed, plane, spikes_of, through
 from ftbc.simulate.schedule import varying
@@ -100,7 +101,7 @@ def numbers_by_layer(graph: Graph, density: Mapping[str, float]) -> dict[str, st
     scale_thresholds_to_one(unit)
     cells = plan(unit, density).cells
     found = {}
-    for node in unit.of_type(IntegrateFire):
+    for node in unit.of_type(Spiking):
         cell = cells.get(node.name)
         events = cell is not None and any(path.weight is not None for path in cell.paths)
         kind = str(node.module.threshold.dtype).removeprefix("torch.")  # type: ignore[union-attr]

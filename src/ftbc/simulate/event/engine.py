@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from ftbc.graph.ir import INPUT, Graph
 from ftbc.graph.ops import Synapses
-from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.scale import scale_thresholds_to_one
+from ftbc.neuron.spiking import Spiking
 from ftbc.neuron.temporal import Temporal
 from ftbc.simulate.event.cells import Cell, plan
 from ftbc.simulate.event.fingerprint import fingerprint
@@ -35,7 +35,7 @@ class EventEngine:
         scale_thresholds_to_one(self.graph)
         self.changing = varying(self.graph, input_varies)
         self.plan = plan(self.graph, density, input_varies)
-        self.dtype = next(node.module.threshold.dtype for node in self.graph.of_type(IntegrateFire))
+        self.dtype = next(node.module.threshold.dtype for node in self.graph.of_type(Spiking))
         self.shapes = {node.name: node.shape for node in self.graph}
         self.layers = {name: self._layer(cell) for name, cell in self.plan.cells.items()}
         self.reserve: dict[str, EventLayer] = {}

@@ -13,10 +13,12 @@ import math
 import torch
 from torch import Tensor
 
+from ftbc.errors import InputError
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.ops import Affine, Grid, Sum, Synapses
 from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.scale import scale_thresholds_to_one
+from ftbc.neuron.spiking import Spiking
 from ftbc.simulate.event.cells import FINEST, LARGEST, Cell, plan, worst
 from ftbc.simulate.event.exact import SPARE, digits, make_exact, nearest, round_weights, sum_instead_of_average
 from ftbc.simulate.stepwise import stepwise
@@ -31,6 +33,9 @@ def rounded(graph: Graph, x: Tensor, steps: int) -> Graph:
 
     x: images ``[N, ...]``, on which is measured how far membranes swing, which decides on the scale of each layer.
     """
+    for node in graph.of_type(Spiking):
+        if not isinstance(node.module, IntegrateFire):
+            raise InputError(f"{node.place} has no form in whole numbers: only plain neurons can be rounded")
     graph = graph.copy()
     sum_instead_of_average(graph)
     scale_thresholds_to_one(graph)

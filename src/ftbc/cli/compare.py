@@ -1,0 +1,118 @@
+"""`ftbc compare`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import ftbc
+from ftbc.atomic import require_writable
+from ftbc.cli.options import (
+    CalibrationData,
+    Classes,
+    Data,
+    Engine,
+    Images_,
+    Json,
+    Model,
+    Normalisation,
+    TestImages,
+    Weights,
+    find_draws,
+    find_model,
+    find_recipe,
+    find_steps,
+    find_test,
+    typed,
+)
+from ftbc.cli.progress import progress_bar
+from ftbc.errors import FtbcError, InputError
+from ftbc.protocol.plan import PROTOCOLS, plan_of
+from ftbc.protocol.results_folder import ResultsFolder
+from ftbc.report.comparison import as_text
+from ftbc.report.plot import require_plot
+from ftbc.simulate import require_engine
+
+
+def compare(
+    model: Model,
+    recipes: Annotated[str, typer.Option(help="Methods by name, with commas, or .toml files")] = "mean-square,ftbc",
+    steps: Annotated[str, typer.Option(help="Time steps T, with commas")] = "1,2,4,8,16,32",
+    protocol: Annotated[
+        str, typer.Option(help="; ".join(f"{name}: {meaning}" for name, meaning in PROTOCOLS.items()))
+    ] = "per-t",
+    seeds: Annotated[int, typer.Option(min=1, help="How many draws of calibration images")] = 3,
+    weights: Weights = None,
+    classes: Classes = None,
+    data: Data = None,
+    calibration: CalibrationData = None,
+    normalise: Normalisation = None,
+    images: Images_ = 256,
+    test_images: TestImages = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Measure on so many test images above --full-up-to")] = None,
+    full_up_to: Annotated[int | None, typer.Option(min=0, help="The most steps that --limit leaves alone")] = None,
+    engine: Engine = "layerwise",
+    results: Annotated[Path, typer.Option(help="Folder that keeps every measurement")] = Path("comparison"),
+    only_kept: Annotated[bool, typer.Option("--only-kept", help="Measure nothing: show what --results holds")] = False,
+    csv: Annotated[Path | None, typer.Option(help="Also write a line for each method and T to this file")] = None,
+    latex: Annotated[Path | None, typer.Option(help="Also write the table of accuracies, with booktabs")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Also draw accuracy against T: .png, .svg or .pdf")] = None,
+    energy_plot: Annotated[Path | None, typer.Option(help="Also draw accuracy against energy")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a page with curves and energy: .html")] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The first of the --seeds")] = 0,
+    json: Json = None,
+) -> None:
+    """Compare methods on one network: accuracy at each T over several calibrations, and what it costs.
+
+    Each seed draws calibration images of its own; the test images are the same for all. Every measurement is kept at
+    once: run the same command again after a kill, or beside itself, and it goes on.
+
+    Example: `ftbc compare resnet20-cifar10 --recipes maximum,mean-square,ftbc --steps 1,2,4,8 --latex table.tex`
+    """
+    require_writable(csv, json, latex, plot, energy_plot, report)
+    require_engine(engine)
+    for drawing in (plot, energy_plot):
+        if drawing is not None:
+            require_plot(drawing)
+    if (limit is None) != (full_up_to is None):
+        raise InputError("--limit and --full-up-to belong together: so many test images above so many steps; give both")
+    methods, times = [find_recipe(name) for name in recipes.split(",")], find_steps(steps)
+    numbers = range(seed, seed + seeds)
+    plan_of(methods, times, numbers, protocol, limit, full_up_to)  # wrong options are found before anything is read
+    folder = ResultsFolder(results)
+    network = find_model(model, weights, classes)
+    test = find_test(data, normalise, test_images, 0)
+    draws = find_draws(data, calibration, test.normalise, images)
+    try:
+        with progress_bar(share="comparing") as progress:
+            table = ftbc.compare(
+                network, draws, test, methods, times,
+                protocol=protocol, seeds=numbers, limit=limit, full_up_to=full_up_to, engine=engine, results=folder,
+                measure=not only_kept, name=_name(model, weights), command=typed(),
+                progress=progress,
+            )  # fmt: skip
+    except FtbcError:
+        raise
+    except BaseException:  # an interrupt, also one that torch has swallowed and stumbled over
+        sys.stderr.write(
+            f"ftbc: {len(folder.used)} measurements are kept in '{results}': the same command goes on from there, and "
+            "with --only-kept it shows what there is\n"
+        )
+        raise
+    typer.echo(as_text(table, shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else None))
+    typer.echo(f"\n{table.measured} measured now, {table.kept} taken from {results}")
+    written = (
+        (csv, table.to_csv), (json, table.to_json), (latex, table.to_latex), (plot, table.plot),
+        (energy_plot, table.plot_energy), (report, table.to_html),
+    )  # fmt: skip
+    for path, write in written:
+        if path is not None:
+            write(path)
+
+
+def _name(model: str, weights: Path | None) -> str:
+    return model if weights is None else f"{model} with {weights.name}"
