@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ftbc.calibrate import CorrelationSearch, descent
 from ftbc.calibrate.search import STEPS, descend_plainly, moves, unexplained
+from ftbc.calibrate.walk import Sample
 from ftbc.errors import RecipeError
 
 needs_numba = pytest.mark.skipif(not descent.usable(torch.zeros(1)), reason="needs the extra 'fast'")
@@ -20,6 +21,16 @@ def _problem(steps: int, channels: int = 5, places: int = 400, dtype=torch.float
     theta = torch.rand(channels, generator=noise, dtype=dtype) + 0.5
     b = 0.3 * torch.randn(steps, channels, generator=noise, dtype=dtype)
     return x, z.clamp(min=0), theta, b
+
+
+def _weights(b: Tensor, early: float = 0.5) -> Tensor:
+    """By how much each step counts, ``[T, C]``."""
+    sample = Sample(b, b)  # which matters for `anytime` alone
+    return CorrelationSearch(early=early).weights(sample, b[0], b)
+
+
+def _j(x: Tensor, a: Tensor, theta: Tensor, b: Tensor, early: float = 0.5) -> Tensor:
+    return (_weights(b, early) * unexplained(x, a, theta, b)).sum(0)
 
 
 def _naive(x: Tensor, a: Tensor, theta: float, b: list[float], early: float) -> float:
@@ -50,7 +61,7 @@ def _naive(x: Tensor, a: Tensor, theta: float, b: list[float], early: float) -> 
 @pytest.mark.parametrize("early", [0.0, 0.5])
 def test_j_is_its_formula(steps: int, early: float) -> None:
     x, a, theta, b = _problem(steps, places=40)
-    found = unexplained(x, a, theta, b, early)
+    found = _j(x, a, theta, b, early)
     wanted = [_naive(x[:, c], a[c], float(theta[c]), b[:, c].tolist(), early) for c in range(5)]
     assert found.tolist() == pytest.approx(wanted, rel=1e-9)
 
@@ -58,11 +69,11 @@ def test_j_is_its_formula(steps: int, early: float) -> None:
 @pytest.mark.parametrize("steps", [1, 2, 4])
 def test_j_never_rises_and_ends_where_no_move_helps(steps: int) -> None:
     x, a, theta, b = _problem(steps)
-    before = unexplained(x, a, theta, b, 0.5)
-    new_theta, new_b = descend_plainly(x, a, theta, b, 0.5)
-    after = unexplained(x, a, new_theta, new_b, 0.5)
+    before = _j(x, a, theta, b)
+    new_theta, new_b = descend_plainly(x, a, theta, b, _weights(b))
+    after = _j(x, a, new_theta, new_b)
     assert bool((after <= before).all()) and float((before - after).min()) > 0.01
-    again = unexplained(x, a, *descend_plainly(x, a, new_theta, new_b, 0.5), 0.5)
+    again = _j(x, a, *descend_plainly(x, a, new_theta, new_b, _weights(b)))
     assert bool((again <= after).all())
 
 
@@ -71,13 +82,14 @@ def test_j_never_rises_and_ends_where_no_move_helps(steps: int) -> None:
 @pytest.mark.parametrize("early", [0.0, 0.5])
 def test_the_compiled_descent_takes_the_same_moves(steps: int, early: float) -> None:
     x, a, theta, b = _problem(steps)
-    plain, fast = descend_plainly(x, a, theta, b, early), descent.compiled(x, a, theta, b, early)
+    weights = _weights(b, early)
+    plain, fast = descend_plainly(x, a, theta, b, weights), descent.compiled(x, a, theta, b, weights)
     torch.testing.assert_close(fast[0], plain[0], rtol=1e-12, atol=0)
     torch.testing.assert_close(fast[1], plain[1], rtol=1e-12, atol=1e-12)
-    single = descent.compiled(x.float(), a.float(), theta.float(), b.float(), early)
+    single = descent.compiled(x.float(), a.float(), theta.float(), b.float(), weights.float())
     assert single[0].dtype == torch.float32
-    reached = unexplained(x, a, single[0].double(), single[1].double(), early)
-    torch.testing.assert_close(reached, unexplained(x, a, *plain, early), rtol=0.02, atol=0.01)
+    reached = _j(x, a, single[0].double(), single[1].double(), early)
+    torch.testing.assert_close(reached, _j(x, a, *plain, early), rtol=0.02, atol=0.01)
 
 
 def test_one_step_finds_the_best_threshold_of_all() -> None:
@@ -90,15 +102,15 @@ def test_one_step_finds_the_best_threshold_of_all() -> None:
         cov, var = ((n - n.mean()) * a).mean(), n.var(unbiased=False)
         found.append(float(1 - cov**2 / var / a.var(unbiased=False)) if var > 0 else 1.0)
     x, ones = z.view(1, 1, -1), torch.ones(1).double()
-    theta, b = descend_plainly(x, a.unsqueeze(0), ones, 0.3 * ones.unsqueeze(0), 0.5)
-    assert float(unexplained(x, a.unsqueeze(0), theta, b, 0.5)) == pytest.approx(min(found), abs=2e-3)
+    theta, b = descend_plainly(x, a.unsqueeze(0), ones, 0.3 * ones.unsqueeze(0), torch.ones(1, 1).double())
+    assert float(unexplained(x, a.unsqueeze(0), theta, b)) == pytest.approx(min(found), abs=2e-3)
 
 
 def test_a_channel_that_never_varies_stays_as_it_is() -> None:
     x, a, theta, b = _problem(3)
     a[1] = 0.25
     for descend in (descend_plainly, descent.compiled) if descent.usable(x) else (descend_plainly,):
-        new_theta, new_b = descend(x, a, theta, b, 0.5)
+        new_theta, new_b = descend(x, a, theta, b, _weights(b))
         assert new_theta[1] == theta[1] and torch.equal(new_b[:, 1], b[:, 1])
         assert not torch.equal(new_b, b)
 

@@ -7,6 +7,8 @@ What is not linear (neurons, max-pools) is computed once over time, and kept; so
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
@@ -81,10 +83,14 @@ class Flow:
 
         return find(name)
 
-    def keep(self, name: str) -> None:
-        """Run a node on all images and keep what it sends; then forget what nobody needs any more."""
+    def keep(self, name: str, sent: Iterable[Tensor] | None = None) -> None:
+        """Run a node on all images and keep what it sends; then forget what nobody needs any more.
+
+        sent: that of each part of the images, where it is known.
+        """
         node = self.graph[name]
-        self.kept[name] = [self._keep(node, self.over_time(name, part)) for part in range(len(self.parts))]
+        values = (self.over_time(name, part) for part in range(len(self.parts))) if sent is None else sent
+        self.kept[name] = [self._keep(node, value) for value in values]
         needed = self._needed()
         self.kept = {value: parts for value, parts in self.kept.items() if value in needed}
 
@@ -92,7 +98,8 @@ class Flow:
         """Whether a value has to be kept once it is final."""
         if name not in varying(self.graph, input_varies=False):
             return False
-        return isinstance(self.graph[name].module, (Temporal, *MaxPool)) or (len(self.graph.users(name)) > 1 and self._costly(name))
+        several = len(self.graph.users(name)) > 1
+        return isinstance(self.graph[name].module, (Temporal, *MaxPool)) or (several and self._costly(name))
 
     def bytes(self) -> int:
         """The memory of all that is kept."""
@@ -102,7 +109,7 @@ class Flow:
         return self.parts[part] if name == INPUT else self.kept[name][part].values().flatten(0, 1)
 
     def _keep(self, node: Node, values: Tensor) -> Kept:
-        if isinstance(node.module, IntegrateFire):
+        if type(node.module) is IntegrateFire:
             return Spikes(values, node.module.spread(node.module.threshold))
         return keep(values) if isinstance(node.module, Temporal) else Dense(values.clone())
 
