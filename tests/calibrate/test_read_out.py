@@ -45,7 +45,9 @@ def test_equals_least_squares_with_the_constraint_put_in() -> None:
 
 
 def test_a_network_without_errors_reads_the_mean() -> None:
-    torch.testing.assert_close(read_out_weights(torch.zeros(3, 3)), torch.ones(3, 3).tril() / torch.tensor([[1.0], [2], [3]]))
+    torch.testing.assert_close(
+        read_out_weights(torch.zeros(3, 3)), torch.ones(3, 3).tril() / torch.tensor([[1.0], [2], [3]])
+    )
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -60,7 +62,9 @@ def test_in_a_network_it_lowers_the_error_at_every_step(name: str) -> None:
     assert float(after[-1]) < 0.95 * float(before[-1])
     single = layerwise(snn.graph, images, 4)
     # The plain mean is one of the combinations that it could have chosen.
-    assert bool(((read(single, snn.readout) - z).pow(2).mean((1, 2)) <= (read(single) - z).pow(2).mean((1, 2)) + 1e-9).all())
+    assert bool(
+        ((read(single, snn.readout) - z).pow(2).mean((1, 2)) <= (read(single) - z).pow(2).mean((1, 2)) + 1e-9).all()
+    )
     stepped = torch.stack([snn.step(images) for _ in range(4)])
     torch.testing.assert_close(stepped, snn(images), rtol=1e-9, atol=1e-12)
 

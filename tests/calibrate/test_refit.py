@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -114,9 +116,12 @@ def test_targets_are_free_where_the_activation_is_flat() -> None:
     assert relaxed(z, prediction, None, None).tolist() == z.tolist()
 
 
-@pytest.mark.parametrize("activation", [Activation(), Activation(6.0), Staircase(2.0, 4), Staircase(3.0, 8, step_shift=0.3)])
+@pytest.mark.parametrize(
+    "activation", [Activation(), Activation(6.0), Staircase(2.0, 4), Staircase(3.0, 8, step_shift=0.3)]
+)
 def test_the_ends_are_where_the_activation_is_flat(activation: Activation) -> None:
     low, high = flat_ends(activation)
+    assert low is not None
     z = torch.linspace(-3, 9, 2401, dtype=torch.float64)
     a = activation(z)
     assert bool((a[z < low] == 0).all()) and float(a[z > low + 0.01][0]) > 0
@@ -140,7 +145,7 @@ def test_each_round_lowers_the_error_behind_the_activation() -> None:
         return float((found - free).pow(2).sum())
 
     errors = [error(rounds) for rounds in range(5)]
-    assert all(later <= sooner * (1 + 1e-6) for sooner, later in zip(errors, errors[1:], strict=False))
+    assert all(later <= sooner * (1 + 1e-6) for sooner, later in itertools.pairwise(errors))
     assert errors[-1] < 0.9 * errors[0]
 
 

@@ -12,7 +12,9 @@ _LEAST = 1e-12
 
 # Sums may be added in any order: they decide between moves, whose effect is far larger than rounding.
 @numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
-def _from(x: Any, a: Any, theta: Any, b: Any, weights: Any, variance: float, first: int, v: Any, n: Any, e: Any) -> float:
+def _from(
+    x: Any, a: Any, theta: Any, b: Any, weights: Any, variance: float, first: int, v: Any, n: Any, e: Any
+) -> float:
     """J when steps from ``first`` on have changed: v, n ``[T + 1, P]`` and e ``[T]`` hold the steps before, and are
     written from there on."""
     steps, places = x.shape

@@ -4,7 +4,8 @@
 have settled. The combination with weights r that sum to 1 (so that the bias counts once) and comes nearest to the ANN's
 outputs z is
 
-    minimise  mean | z - sum_s r_s y_s |^2 = r^T G r ,   G_us = mean (y_u - z) (y_s - z)      =>     r = G^-1 1 / (1^T G^-1 1)
+    minimise  mean | z - sum_s r_s y_s |^2 = r^T G r ,   G_us = mean (y_u - z) (y_s - z)
+    =>        r = G^-1 1 / (1^T G^-1 1)
 
 the combination of several noisy answers with the least noise. A row r for each t makes the network's read-out matrix
 (`simulate/readout.py`).

@@ -11,10 +11,10 @@ read at any time each doubling of the time counts alike, and errors are relative
 
     J = sum_t 1/t e(n_t) / e_0(n_t)
 
-The mean of the spikes need not match: a refit behind absorbs it in its bias. J is minimised for each channel by coordinate descent, on a sample of
-currents: for steps h that halve, b[t] +- h theta; b[t] +- h theta with b[t+1] -+ h theta (a spike a step earlier or
-later); theta (1 +- 0.6 h) with b as it is and with b scaled alike; all b +- h theta / 2. A move is kept where J falls,
-so that J never rises.
+The mean of the spikes need not match: a refit behind absorbs it in its bias. J is minimised for each channel by
+coordinate descent, on a sample of currents: for steps h that halve, b[t] +- h theta; b[t] +- h theta with b[t+1] -+
+h theta (a spike a step earlier or later); theta (1 +- 0.6 h) with b as it is and with b scaled alike; all b +-
+h theta / 2. A move is kept where J falls, so that J never rises.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def test_a_value_with_other_readers_ends_the_way() -> None:
 
     plan = _plan(Shared().double())
     assert [junction.synapses for junction in plan] == [(), ("b",), (), ("c",)]
-    assert not plan[1].alone and plan[1].site is None or plan[1].value == "b"
+    assert (not plan[1].alone and plan[1].site is None) or plan[1].value == "b"
 
 
 def test_the_factor_of_a_way_is_what_its_output_counts() -> None:

@@ -8,7 +8,9 @@ import torch
 from ftbc.calibrate.walk.spikes import Dense, Spikes, keep
 
 
-def _spikes(steps: int, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor]:
+def _spikes(
+    steps: int, shape: tuple[int, ...], dtype: torch.dtype = torch.float32
+) -> tuple[torch.Tensor, torch.Tensor]:
     fired = torch.rand(steps, *shape) < 0.4
     amplitude = (torch.rand(shape[1], *[1] * (len(shape) - 2)) + 0.2).to(dtype)
     return fired * amplitude, amplitude

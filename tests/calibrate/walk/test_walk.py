@@ -32,7 +32,11 @@ class _Bottleneck(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stem, self.narrow = nn.Conv2d(3, 6, 3, padding=1), nn.Conv2d(6, 3, 1)
-        self.wide, self.deep, self.back = nn.Conv2d(3, 8, 1), nn.Conv2d(8, 8, 3, padding=1, groups=8), nn.Conv2d(8, 3, 1)
+        self.wide, self.deep, self.back = (
+            nn.Conv2d(3, 8, 1),
+            nn.Conv2d(8, 8, 3, padding=1, groups=8),
+            nn.Conv2d(8, 3, 1),
+        )
         self.head = nn.Linear(6 * 16, 5)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -164,7 +168,7 @@ def test_few_positions_are_read_as_patches_and_many_as_whole_maps() -> None:
                 return
             few, positions = layer.sample(10), layer.targets.positions(layer.junction.value)
             for image in range(10):
-                whole = layer.flow.over_time(layer.junction.value, 0).flatten(3) if few.x.shape[0] else None
+                whole = layer.flow.over_time(layer.junction.value, 0).flatten(3)
                 place = int(positions[image, 0])
                 torch.testing.assert_close(few.x[:, :, image], whole[:, image, :, place])
 
@@ -227,7 +231,7 @@ def test_spikes_are_kept_in_bits_and_only_as_long_as_they_are_needed() -> None:
 
 def test_targets_are_gathered_in_turns_when_they_would_not_fit() -> None:
     state = calibration("residual")
-    sites = [node for node in state.ann.of_type(Activation)]
+    sites = list(state.ann.of_type(Activation))
     wanted = {node.name: Wanted(node.name, 0, torch.arange(4).expand(10, 4)) for node in sites}
     runs = []
     forward = state.ann.forward

@@ -7,6 +7,7 @@ junction: their weights are chosen together, and so that they make up for what t
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 from torch import Tensor, nn
@@ -74,9 +75,11 @@ def path(graph: Graph, node: Node) -> list[Node]:
 def factor(way: list[Node], channels: int) -> Tensor | float:
     """By how much the output of the first node of a `path` counts in the last: a number, or one per channel."""
     total: Tensor | float = 1.0
-    for before, node in zip(way, way[1:], strict=False):
+    for before, node in itertools.pairwise(way):
         if isinstance(node.module, Sum):
-            total = total * sum(w for w, name in zip(node.module.weights, node.inputs, strict=True) if name == before.name)
+            total = total * sum(
+                w for w, name in zip(node.module.weights, node.inputs, strict=True) if name == before.name
+            )
         elif isinstance(node.module, Affine):
             total = total * node.module.scale.reshape(-1).expand(channels)
     return total

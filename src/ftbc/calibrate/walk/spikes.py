@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
+from typing import TypeAlias
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-Weights = Tensor
+Weights: TypeAlias = Tensor
 """How steps are weighed in a mean: ``[T]``, or ``[T, n]`` with weights of its own for each image; they sum to 1."""
 
 _GATHER = 0x0102040810204080

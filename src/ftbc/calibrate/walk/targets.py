@@ -30,7 +30,9 @@ class Wanted:
 class Targets:
     """Rows of the ANN's values by key, which are asked for in the order in which they are given."""
 
-    def __init__(self, ann: Graph, parts: tuple[Tensor, ...], wanted: dict[str, Wanted], most: int = _MOST_CELLS) -> None:
+    def __init__(
+        self, ann: Graph, parts: tuple[Tensor, ...], wanted: dict[str, Wanted], most: int = _MOST_CELLS
+    ) -> None:
         self._ann = ann
         self._parts = parts
         self._wanted = wanted
@@ -56,7 +58,9 @@ class Targets:
         keys, cells = [], 0
         order = list(self._wanted)
         for key in order[order.index(first) :]:
-            cells += self._wanted[key].positions.numel() * self._ann.shape(self._wanted[key].value)[self._wanted[key].dim]
+            cells += (
+                self._wanted[key].positions.numel() * self._ann.shape(self._wanted[key].value)[self._wanted[key].dim]
+            )
             if keys and cells > self._most:
                 break
             keys.append(key)
@@ -80,4 +84,6 @@ class Targets:
             wanted = self._wanted[key]
             positions = wanted.positions[chosen].to(value.device)
             # A copy even of all positions: rows must not keep the whole value alive, nor change with it.
-            self._rows[key].append(at_positions(value, wanted.dim, positions).clone(memory_format=torch.contiguous_format))
+            self._rows[key].append(
+                at_positions(value, wanted.dim, positions).clone(memory_format=torch.contiguous_format)
+            )
