@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ftbc.calibrate.refit import Mean, refit
+from ftbc.calibrate.refit import _FALL, Mean, octaves, refit
 from ftbc.calibrate.walk import Layer, LayerCalibrator
 from ftbc.calibrate.walk.rows import at_positions
 from ftbc.errors import RecipeError
@@ -36,6 +36,7 @@ class ReadOut(LayerCalibrator):
 
     ridge: float = 0.0
     rounds: int = 2
+    anytime: bool = False
     rows: int = 131072
 
     def __post_init__(self) -> None:
@@ -50,10 +51,14 @@ class ReadOut(LayerCalibrator):
         T = layer.steps
         weights = read_out_weights(self._products(layer))
         for _ in range(self.rounds if layer.junction.synapses else 0):
-            row = weights[-1]
 
-            def means(images: int, row: Tensor = row) -> list[Mean]:
-                return [Mean(row.unsqueeze(1).expand(T, images), torch.ones(images), torch.full((images,), T - 1))]
+            def means(images: int, rows: Tensor = weights) -> list[Mean]:
+                part = torch.full((images,), T - 1)
+                found = [Mean(rows[-1].unsqueeze(1).expand(T, images), torch.ones(images), part)]
+                if self.anytime and T > 1:
+                    length = octaves(T, images, layer.calibration.generator)
+                    found.append(Mean(rows[length - 1].t(), (length / T) ** _FALL, part))
+                return found
 
             refit(layer, means, self.ridge, 0, self.rows)
             weights = read_out_weights(self._products(layer))

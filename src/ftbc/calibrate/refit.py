@@ -81,8 +81,8 @@ class Refit(LayerCalibrator):
             if T == 1 or not self.partial:
                 return [whole]
             if self.anytime:
-                length = (T ** torch.rand(images, generator=generator)).long().clamp(max=T - 1)
-                share = torch.full((images,), self.partial)
+                length = octaves(T, images, generator)
+                share = self.partial * (length / T) ** _FALL
             else:
                 length = torch.randint(1, T, (images,), generator=generator)
                 share = self.partial * (length / T) ** 2
@@ -90,6 +90,14 @@ class Refit(LayerCalibrator):
             return [whole, Mean(before / length.double(), share, length - 1)]
 
         refit(layer, means, self.ridge, self.rounds, self.rows)
+
+
+_FALL = 1.5
+
+
+def octaves(steps: int, images: int, generator: torch.Generator) -> Tensor:
+    """A number of steps below ``steps`` for each image, each doubling of the time alike often."""
+    return (steps ** torch.rand(images, generator=generator)).long().clamp(max=steps - 1)
 
 
 @dataclass(frozen=True)
