@@ -116,7 +116,7 @@ def test_the_parts_add_up_and_each_is_its_formula() -> None:
         squares["quantisation"] += (q[0] - clipped) ** 2
         squares["inherited"] += (q[1] - q[0]) ** 2
         squares["unevenness"] += (float(mean[i]) - q[1]) ** 2
-    split = error_split(*(value.unsqueeze(1) for value in (a, mean, drive)), theta, initial, steps)
+    split = error_split(a.unsqueeze(1), mean.unsqueeze(1), drive.unsqueeze(1), theta, initial, steps)
     wanted = {k: v / float(a.pow(2).sum()) for k, v in squares.items()}
     assert split.to_dict() == pytest.approx({**wanted, "unexplained": split.unexplained})
     assert split.own == {name: getattr(split, name) for name in ("clipping", "quantisation", "unevenness")}
