@@ -84,6 +84,18 @@ def test_single_precision_and_one_image() -> None:
     assert bool(torch.isfinite(snn(pictures(5).float())).all())
 
 
+@pytest.mark.parametrize("name", ["residual", "bottleneck"])
+def test_the_anytime_form_is_nearer_before_the_last_step(name: str) -> None:
+    torch.manual_seed(9)
+    network, images, others = lively(OWN[name]()), pictures(256), pictures(128, seed=1)
+    with torch.no_grad():
+        z = network(others)
+    last, anytime = (ftbc.convert(network, images, 16, recipe)(others) for recipe in ("best", "best-anytime"))
+    errors = [(out - z).pow(2).mean((1, 2)) for out in (last, anytime)]
+    assert float(errors[1][3]) < 0.8 * float(errors[0][3])
+    assert float(errors[1][-1]) < float(errors[1][7]) < float(errors[1][3])
+
+
 def test_recipe_as_text_and_back() -> None:
     recipe = ftbc.recipe("best")
     assert ftbc.Recipe.from_dict(recipe.to_dict()) == recipe

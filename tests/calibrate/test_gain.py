@@ -21,7 +21,7 @@ from tests.networks import INPUT_SHAPE, NETWORKS
 def test_gain_is_the_slope_of_a_regression() -> None:
     n, a = torch.randint(0, 5, (3, 200)).double(), torch.rand(3, 200).double()
     a += 0.3 * n
-    found = gain(n.unsqueeze(0) / 4, a, torch.ones(3).double(), torch.ones(1).double())
+    found = gain(n / 4, a, torch.ones(3).double())
     for c in range(3):
         A = torch.stack([n[c] / 4, torch.ones(200)], 1)
         assert float(found[c]) == pytest.approx(float(torch.linalg.lstsq(A, a[c].unsqueeze(1)).solution[0]))
@@ -30,8 +30,7 @@ def test_gain_is_the_slope_of_a_regression() -> None:
 def test_silent_or_contrary_channels_keep_theta() -> None:
     n = torch.tensor([[0.0, 0, 0, 0], [0, 1, 2, 3]]).double()
     a = torch.tensor([[0.0, 1, 2, 3], [3, 2, 1, 0]]).double()
-    theta, once = torch.tensor([0.7, 0.9]).double(), torch.ones(1).double()
-    assert gain(n.unsqueeze(0) / 4, a, theta, once).tolist() == pytest.approx([0.7, 0.9])
+    assert gain(n / 4, a, torch.tensor([0.7, 0.9]).double()).tolist() == pytest.approx([0.7, 0.9])
 
 
 class _Mixed(nn.Module):

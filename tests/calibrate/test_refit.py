@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import ftbc
 from ftbc.activation import QCFS
 from ftbc.calibrate import Calibration, QuantileBias, Refit
-from ftbc.calibrate.refit import flat_ends, relaxed
+from ftbc.calibrate.refit import flat_ends, octaves, relaxed
 from ftbc.errors import RecipeError
 from ftbc.graph.ops import Activation, Staircase
 from ftbc.simulate import layerwise
@@ -159,6 +159,14 @@ def test_partial_sums_bring_early_means_nearer() -> None:
         return float((out[2] - out[2].mean(0) - (out[-1] - out[-1].mean(0))).pow(2).mean())
 
     assert early(20.0) < early(0.0)
+
+
+def test_octaves_are_as_frequent_as_each_other() -> None:
+    drawn = octaves(32, 20000, torch.Generator().manual_seed(0))
+    assert int(drawn.min()) == 1 and int(drawn.max()) == 31
+    shares = [float(((drawn >= 2**k) & (drawn < 2 ** (k + 1))).double().mean()) for k in range(5)]
+    assert shares == pytest.approx([0.2] * 5, abs=0.01)
+    assert octaves(2, 5, torch.Generator()).tolist() == [1] * 5
 
 
 def test_a_heavy_ridge_is_the_base_method() -> None:

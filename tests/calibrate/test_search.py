@@ -8,7 +8,6 @@ from torch import Tensor
 
 from ftbc.calibrate import CorrelationSearch, descent
 from ftbc.calibrate.search import STEPS, descend_plainly, moves, unexplained
-from ftbc.calibrate.walk import Sample
 from ftbc.errors import RecipeError
 
 needs_numba = pytest.mark.skipif(not descent.usable(torch.zeros(1)), reason="needs the extra 'fast'")
@@ -24,13 +23,12 @@ def _problem(steps: int, channels: int = 5, places: int = 400, dtype=torch.float
 
 
 def _weights(b: Tensor, early: float = 0.5) -> Tensor:
-    """By how much each step counts, ``[T, C]``."""
-    sample = Sample(b, b)  # which matters for `anytime` alone
-    return CorrelationSearch(early=early).weights(sample, b[0], b)
+    """By how much each step counts, ``[T]``."""
+    return CorrelationSearch(early=early).weights(len(b))
 
 
 def _j(x: Tensor, a: Tensor, theta: Tensor, b: Tensor, early: float = 0.5) -> Tensor:
-    return (_weights(b, early) * unexplained(x, a, theta, b)).sum(0)
+    return _weights(b, early) @ unexplained(x, a, theta, b)
 
 
 def _naive(x: Tensor, a: Tensor, theta: float, b: list[float], early: float) -> float:
@@ -86,7 +84,7 @@ def test_the_compiled_descent_takes_the_same_moves(steps: int, early: float) -> 
     plain, fast = descend_plainly(x, a, theta, b, weights), descent.compiled(x, a, theta, b, weights)
     torch.testing.assert_close(fast[0], plain[0], rtol=1e-12, atol=0)
     torch.testing.assert_close(fast[1], plain[1], rtol=1e-12, atol=1e-12)
-    single = descent.compiled(x.float(), a.float(), theta.float(), b.float(), weights.float())
+    single = descent.compiled(x.float(), a.float(), theta.float(), b.float(), weights)
     assert single[0].dtype == torch.float32
     reached = _j(x, a, single[0].double(), single[1].double(), early)
     torch.testing.assert_close(reached, _j(x, a, *plain, early), rtol=0.02, atol=0.01)
@@ -102,7 +100,7 @@ def test_one_step_finds_the_best_threshold_of_all() -> None:
         cov, var = ((n - n.mean()) * a).mean(), n.var(unbiased=False)
         found.append(float(1 - cov**2 / var / a.var(unbiased=False)) if var > 0 else 1.0)
     x, ones = z.view(1, 1, -1), torch.ones(1).double()
-    theta, b = descend_plainly(x, a.unsqueeze(0), ones, 0.3 * ones.unsqueeze(0), torch.ones(1, 1).double())
+    theta, b = descend_plainly(x, a.unsqueeze(0), ones, 0.3 * ones.unsqueeze(0), torch.ones(1).double())
     assert float(unexplained(x, a.unsqueeze(0), theta, b)) == pytest.approx(min(found), abs=2e-3)
 
 
@@ -123,7 +121,17 @@ def test_moves_come_in_pairs_that_undo_each_other() -> None:
     assert len(list(moves(4, 1.0))) == 4 * 4 - 2 + 6
 
 
+def test_a_network_that_is_read_at_any_time_counts_all_steps_from_the_first_on() -> None:
+    search = CorrelationSearch(early=0.3, first=2)
+    assert search.weights(4).tolist() == pytest.approx([0.3, 1, (2 / 3) ** 2, (2 / 4) ** 2])
+    assert search.weights(1).tolist() == [1]
+    assert CorrelationSearch(early=0.3).weights(4).tolist() == pytest.approx([0.1, 0.1, 0.1, 1])
+    x, a, theta, b = _problem(8)
+    late, early = (descend_plainly(x, a, theta, b, CorrelationSearch(first=f).weights(8)) for f in (0, 2))
+    assert float((unexplained(x, a, *early)[1] / unexplained(x, a, *late)[1]).mean()) < 0.95
+
+
 def test_wrong_settings_are_refused() -> None:
-    for wrong in ({"early": -0.1}, {"rows": 0}):
+    for wrong in ({"early": -0.1}, {"first": -1}, {"rows": 0}):
         with pytest.raises(RecipeError, match="CorrelationSearch"):
             CorrelationSearch(**wrong)

@@ -49,8 +49,8 @@ def _from(
 
 @numba.njit(nogil=True, cache=True)
 def descend(x: Any, a: Any, theta: Any, b: Any, weights: Any, sizes: Any, first: int, last: int) -> None:
-    """Channels ``first`` to ``last``: x ``[C, T, P]``, a ``[C, P]``, weights ``[C, T]``; theta ``[C]`` and b ``[C, T]``
-    are written."""
+    """Channels ``first`` to ``last``: x ``[C, T, P]``, a ``[C, P]``, weights ``[T]``; theta ``[C]``, b ``[C, T]`` are
+    written."""
     _, steps, places = x.shape
     kind = theta.dtype
     # Two of each: the steps of the best so far, and those of the move that is tried.
@@ -69,7 +69,7 @@ def descend(x: Any, a: Any, theta: Any, b: Any, weights: Any, sizes: Any, first:
         if variance <= 1e-30:
             continue
         best, other = 0, 1
-        least = _from(x[c], centred, theta[c], b[c], weights[c], variance, 0, v[best], n[best], e[best])
+        least = _from(x[c], centred, theta[c], b[c], weights, variance, 0, v[best], n[best], e[best])
         for size in sizes:
             for move in range(4 * steps - 2 + 6):
                 start, stretch = 0, 1.0
@@ -92,7 +92,7 @@ def descend(x: Any, a: Any, theta: Any, b: Any, weights: Any, sizes: Any, first:
                 e[other, :start] = e[best, :start]
                 v[other, start], n[other, start] = v[best, start], n[best, start]
                 found = _from(
-                    x[c], centred, threshold[0], trial, weights[c], variance, start, v[other], n[other], e[other]
+                    x[c], centred, threshold[0], trial, weights, variance, start, v[other], n[other], e[other]
                 )
                 if found < least:
                     least = found

@@ -24,7 +24,7 @@ def compiled(x: Tensor, a: Tensor, theta: Tensor, b: Tensor, weights: Tensor) ->
     currents, targets = x.transpose(0, 1).contiguous().numpy(), a.contiguous().numpy()
     theta, biases = theta.clone(), b.t().contiguous()
     sizes = torch.tensor(STEPS, dtype=torch.float64).numpy()
-    thresholds, rows, shares = theta.numpy(), biases.numpy(), weights.double().t().contiguous().numpy()
+    thresholds, rows, shares = theta.numpy(), biases.numpy(), weights.double().numpy()
 
     def share(first: int, last: int) -> None:
         kernels.descend(currents, targets, thresholds, rows, shares, sizes, first, last)

@@ -25,14 +25,9 @@ from ftbc.neuron.functional import integrate_and_fire
 
 @dataclass(frozen=True)
 class Gain(LayerCalibrator):
-    """What a spike is worth, by least squares.
+    """What a spike is worth, by least squares; rows: from about how many currents of a channel (as `QuantileBias`)."""
 
-    anytime: for the mean spikes of all steps, each doubling of the time alike; rows: on about how many neurons of a
-    channel.
-    """
-
-    anytime: bool = False
-    rows: int = 16384
+    rows: int = 65536
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -47,23 +42,17 @@ class Gain(LayerCalibrator):
         sample = layer.sample(self.rows)
         theta, v0 = neuron.threshold.unsqueeze(1), neuron.initial.unsqueeze(1).expand_as(sample.a)
         spikes, _ = integrate_and_fire(sample.x, theta, v0, neuron.bias.unsqueeze(2))
-        counts = (spikes != 0).to(sample.a.dtype).cumsum(0)
-        steps = torch.arange(1, len(counts) + 1, dtype=counts.dtype, device=counts.device)
-        if self.anytime:
-            means, weights = counts / steps.view(-1, 1, 1), 1 / steps
-        else:
-            means, weights = counts[-1:] / steps[-1], torch.ones_like(steps[-1:])
-        layer.amplitude = gain(means, sample.a, neuron.threshold, weights)
+        layer.amplitude = gain((spikes != 0).to(sample.a).mean(0), sample.a, neuron.threshold)
 
 
-def gain(n: Tensor, a: Tensor, theta: Tensor, weights: Tensor) -> Tensor:
-    """g ``[C]`` from mean spikes n ``[T, C, P]`` of several steps, with weights ``[T]``, and activations a ``[C, P]``.
+def gain(rate: Tensor, a: Tensor, theta: Tensor) -> Tensor:
+    """g ``[C]`` from spikes per step n / T and activations a, both ``[C, P]``.
 
-    >>> n = torch.tensor([[[0.0, 0.5, 1.0], [0.0, 0.0, 0.0]]])
-    >>> gain(n, torch.tensor([[1.0, 2.5, 4.0], [0.0, 1.0, 2.0]]), torch.tensor([2.0, 2.0]), torch.ones(1))
+    >>> rate = torch.tensor([[0.0, 0.5, 1.0], [0.0, 0.0, 0.0]])
+    >>> gain(rate, torch.tensor([[1.0, 2.5, 4.0], [0.0, 1.0, 2.0]]), torch.tensor([2.0, 2.0]))
     tensor([3., 2.])
     """
-    deviation = n - n.mean(2, keepdim=True)
-    covariance, variance = (weights @ (deviation * other).mean(2) for other in (a, deviation))
+    deviation = rate - rate.mean(1, keepdim=True)
+    covariance, variance = (deviation * a).mean(1), deviation.pow(2).mean(1)
     slope = covariance / variance.clamp(min=1e-12)
     return torch.where((slope > 0) & (variance > 1e-9), slope, theta)

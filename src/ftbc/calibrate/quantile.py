@@ -30,12 +30,12 @@ from ftbc.neuron.functional import fire
 class QuantileBias(LayerCalibrator):
     """Temporal biases at which mean spikes equal mean activations.
 
-    clip: aim at activations clipped at theta, which is all that a neuron can send; rows: on about how many neurons of
-    a channel, over images and positions; on all if there are no more.
+    clip: aim at activations clipped at theta, which is all that a neuron can send; rows: from about how many currents
+    of a channel, over steps, images and positions; from all if there are no more.
     """
 
     clip: bool = True
-    rows: int = 131072
+    rows: int = 65536
 
     def __post_init__(self) -> None:
         super().__post_init__()

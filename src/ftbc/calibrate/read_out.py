@@ -11,7 +11,8 @@ the combination of several noisy answers with the least noise. A row r for each 
 (`simulate/readout.py`).
 
 *Weights of the last layer.* It is refitted (`refit.py`) to the mean of its inputs with the weights r in the place of
-1/T. Weights of the steps and of the layer are found in turn.
+1/T. Weights of the steps and of the layer are found in turn. For a network that is read at any step (``anytime``) it
+is fitted to the answers after t < T steps as well, with the weights of `refit.py`, and to all with one bias.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ftbc.calibrate.refit import _FALL, Mean, octaves, refit
+from ftbc.calibrate.refit import Mean, octaves, refit
 from ftbc.calibrate.walk import Layer, LayerCalibrator
 from ftbc.calibrate.walk.rows import at_positions
 from ftbc.errors import RecipeError
@@ -31,7 +32,8 @@ from ftbc.errors import RecipeError
 class ReadOut(LayerCalibrator):
     """Read-out weights over time, and a refit of the last layer for them.
 
-    ridge: penalty of the refit, as in `Refit`; rounds: how often the two are found in turn; rows: about how many rows.
+    ridge: penalty of the refit, as in `Refit`; rounds: how often the two are found in turn; anytime: whether answers
+    before the last step count, too; rows: about how many rows.
     """
 
     ridge: float = 0.0
@@ -57,7 +59,7 @@ class ReadOut(LayerCalibrator):
                 found = [Mean(rows[-1].unsqueeze(1).expand(T, images), torch.ones(images), part)]
                 if self.anytime and T > 1:
                     length = octaves(T, images, layer.calibration.generator)
-                    found.append(Mean(rows[length - 1].t(), (length / T) ** _FALL, part))
+                    found.append(Mean(rows[length - 1].t(), length / T, part))
                 return found
 
             refit(layer, means, self.ridge, 0, self.rows)

@@ -23,7 +23,9 @@ clipped to lie between z and the edge, and the system solved again with the same
 
 *Partial sums* (``partial``). Layers behind act before all T steps are over. So rows for the mean over the first t < T
 steps are added, with the same targets and weight ``partial`` (t/T)^2, t drawn for each image, and an offset of
-their own for each t, which b[t] can make up for: the refit learns to be right early.
+their own for each t, which b[t] can make up for: the refit learns to be right early. For a network that is read at any
+step (``anytime``) t is drawn so that each doubling of the time is as frequent, and the weight is ``partial`` t/T: about
+one over the error at t, so that none of them matters more than another.
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ class Refit(LayerCalibrator):
 
     ridge: penalty relative to the variance of each input, 0 to choose it for each layer on two halves of the images;
     rounds: how often targets are relaxed where the activation is flat; partial: weight of the rows for partial sums, 0
-    for none; last: also the last layer, which `ReadOut` would refit in another way; rows: about how many are used.
+    for none; anytime: whether partial sums count as in a network that is read at any step; last: also the last layer,
+    which `ReadOut` would refit in another way; rows: about how many are used.
     """
 
     ridge: float = 0.0
@@ -82,17 +85,14 @@ class Refit(LayerCalibrator):
                 return [whole]
             if self.anytime:
                 length = octaves(T, images, generator)
-                share = self.partial * (length / T) ** _FALL
+                share = length / T
             else:
                 length = torch.randint(1, T, (images,), generator=generator)
-                share = self.partial * (length / T) ** 2
+                share = (length / T) ** 2
             before = torch.arange(T).unsqueeze(1) < length
-            return [whole, Mean(before / length.double(), share, length - 1)]
+            return [whole, Mean(before / length.double(), self.partial * share, length - 1)]
 
         refit(layer, means, self.ridge, self.rounds, self.rows)
-
-
-_FALL = 1.5
 
 
 def octaves(steps: int, images: int, generator: torch.Generator) -> Tensor:

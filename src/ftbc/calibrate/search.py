@@ -6,10 +6,10 @@ activation best, they can apply. So a neuron is as good as its count n_t after t
     e(n) = Var a - Cov(n, a)^2 / Var n          (what no affine map of n explains; n that falls with a explains nothing)
     J = e(n_T) + early/(T-1) sum_{t<T} e(n_t)
 
-The second term keeps early spikes useful for layers that act before all steps are over. For a network that is to be
-read at any time each doubling of the time counts alike, and errors are relative to those before the search:
+The second term keeps early spikes useful for layers that act before all steps are over. A network that is to be read at
+any step from f on (``first``) needs counts that are good at each of them, the more so the fewer they are:
 
-    J = sum_t 1/t e(n_t) / e_0(n_t)
+    J = sum_{t>=f} (f/t)^2 e(n_t)  +  early sum_{t<f} e(n_t)
 
 The mean of the spikes need not match: a refit behind absorbs it in its bias. J is minimised for each channel by
 coordinate descent, on a sample of currents: for steps h that halve, b[t] +- h theta; b[t] +- h theta with b[t+1] -+
@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from ftbc.calibrate import descent
-from ftbc.calibrate.walk import Layer, LayerCalibrator, Sample
+from ftbc.calibrate.walk import Layer, LayerCalibrator
 from ftbc.errors import RecipeError
 
 STEPS = (1.0, 0.5, 0.25, 0.12, 0.06)
@@ -36,18 +36,18 @@ STEPS = (1.0, 0.5, 0.25, 0.12, 0.06)
 class CorrelationSearch(LayerCalibrator):
     """Thresholds and temporal biases that make spike counts explain activations.
 
-    early: weight of the counts before the last step; anytime: count every step, for a network that is read at any of
-    them (early has no meaning then); rows: on about how many neurons of a channel.
+    early: weight of the counts before the last step; first: the first step f at which the network is to be read, 0 for
+    the last alone; rows: from about how many currents of a channel (as `QuantileBias`).
     """
 
     early: float = 0.5
-    anytime: bool = False
-    rows: int = 16384
+    first: int = 0
+    rows: int = 65536
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.early < 0 or self.rows < 1:
-            raise RecipeError(f"{self}: early must not be negative, rows at least 1")
+        if min(self.early, self.first) < 0 or self.rows < 1:
+            raise RecipeError(f"{self}: early and first must not be negative, rows at least 1")
 
     def at(self, layer: Layer) -> None:
         """Search for the neurons of one layer."""
@@ -57,30 +57,27 @@ class CorrelationSearch(LayerCalibrator):
         sample = layer.sample(self.rows)
         theta, bias = neuron.threshold, neuron.bias.clone()
         bias[0] += neuron.initial
-        weights = self.weights(sample, theta, bias)
         descend = descent.compiled if descent.usable(sample.x) else descend_plainly
-        theta, bias = descend(sample.x, sample.a, theta, bias, weights)
+        theta, bias = descend(sample.x, sample.a, theta, bias, self.weights(layer.steps))
         bias[0] -= neuron.initial
         neuron.threshold, neuron.bias = theta, bias
 
-    def weights(self, sample: Sample, theta: Tensor, b: Tensor) -> Tensor:
-        """How much the counts after each step matter, ``[T, C]``."""
-        T = len(b)
-        if not self.anytime:
-            row = torch.tensor([self.early / max(T - 1, 1)] * (T - 1) + [1.0], dtype=b.dtype, device=b.device)
-            return row.unsqueeze(1).expand_as(b)
-        octaves = 1 / torch.arange(1, T + 1, dtype=b.dtype, device=b.device)
-        return octaves.unsqueeze(1) / unexplained(sample.x, sample.a, theta, b).clamp(min=1e-3)
+    def weights(self, steps: int) -> Tensor:
+        """How much the counts after each step matter, ``[T]``."""
+        if not self.first:
+            return torch.tensor([self.early / max(steps - 1, 1)] * (steps - 1) + [1.0], dtype=torch.float64)
+        t, first = torch.arange(1, steps + 1, dtype=torch.float64), min(self.first, steps)
+        return torch.where(t < first, self.early, (first / t) ** 2)
 
 
 def descend_plainly(x: Tensor, a: Tensor, theta: Tensor, b: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Coordinate descent of J: theta ``[C]`` and b ``[T, C]`` (the initial potential is part of b[0]).
 
-    x: ``[T, C, P]``; a: ``[C, P]``; weights: ``[T, C]``.
+    x: ``[T, C, P]``; a: ``[C, P]``; weights: ``[T]``.
     """
 
     def j(theta: Tensor, b: Tensor) -> Tensor:
-        return (weights * unexplained(x, a, theta, b)).sum(0)
+        return weights.to(x) @ unexplained(x, a, theta, b)
 
     least = j(theta, b)
     for size in STEPS:

@@ -158,7 +158,9 @@ def test_after_changes_of_the_layers_before(name: str) -> None:
     assert LOOKED
 
 
-def test_few_positions_are_read_as_patches_and_many_as_whole_maps() -> None:
+def test_few_positions_are_read_as_patches_and_many_as_whole_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ftbc.calibrate.walk.layer._FEWEST", 1)
+
     @dataclass(frozen=True)
     class Both(LayerCalibrator):
         rows: int = 200
@@ -166,7 +168,7 @@ def test_few_positions_are_read_as_patches_and_many_as_whole_maps() -> None:
         def at(self, layer: Layer) -> None:
             if layer.neuron is None:
                 return
-            few, positions = layer.sample(10), layer.targets.positions(layer.junction.value)
+            few, positions = layer.sample(10 * STEPS), layer.targets.positions(layer.junction.value)
             for image in range(10):
                 whole = layer.flow.over_time(layer.junction.value, 0).flatten(3)
                 place = int(positions[image, 0])

@@ -20,6 +20,9 @@ from ftbc.neuron.integrate_fire import IntegrateFire
 _DENSE = 4
 """Above one position of so many it is faster to compute a layer's whole output than the chosen positions alone."""
 
+_FEWEST = 4096
+"""Neurons of a channel that are looked at however many steps there are."""
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -135,8 +138,10 @@ class Layer:
 
     # ---- neurons -----------------------------------------------------------------------------------------
 
-    def sample(self, rows: int) -> Sample:
-        """Currents and activations of about ``rows`` neurons a channel, as the network is now."""
+    def sample(self, currents: int) -> Sample:
+        """About so many currents of a channel, over neurons and steps, as the network is now: more neurons where there
+        are few steps, but no fewer than what many steps need, either."""
+        rows = max(currents // self.steps, min(_FEWEST, currents))
         if self._sample is None or self._sample[0] != rows:
             self._sample = rows, self._take_sample(rows)
         return self._sample[1]
