@@ -58,8 +58,8 @@ class ReadOut(LayerCalibrator):
                 part = torch.full((images,), T - 1)
                 found = [Mean(rows[-1].unsqueeze(1).expand(T, images), torch.ones(images), part)]
                 if self.anytime and T > 1:
-                    length = octaves(T, images, layer.calibration.generator)
-                    found.append(Mean(rows[length - 1].t(), length / T, part))
+                    length, share = octaves(T, images, layer.calibration.generator)
+                    found.append(Mean(rows[length - 1].t(), share, part))
                 return found
 
             refit(layer, means, self.ridge, 0, self.rows)

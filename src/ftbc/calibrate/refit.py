@@ -84,8 +84,7 @@ class Refit(LayerCalibrator):
             if T == 1 or not self.partial:
                 return [whole]
             if self.anytime:
-                length = octaves(T, images, generator)
-                share = length / T
+                length, share = octaves(T, images, generator)
             else:
                 length = torch.randint(1, T, (images,), generator=generator)
                 share = (length / T) ** 2
@@ -95,9 +94,10 @@ class Refit(LayerCalibrator):
         refit(layer, means, self.ridge, self.rounds, self.rows)
 
 
-def octaves(steps: int, images: int, generator: torch.Generator) -> Tensor:
-    """A number of steps below ``steps`` for each image, each doubling of the time alike often."""
-    return (steps ** torch.rand(images, generator=generator)).long().clamp(max=steps - 1)
+def octaves(steps: int, images: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """A number of steps t below T = ``steps`` for each image, each doubling of the time alike often, and its weight."""
+    length = (steps ** torch.rand(images, generator=generator)).long().clamp(max=steps - 1)
+    return length, length / steps
 
 
 @dataclass(frozen=True)
