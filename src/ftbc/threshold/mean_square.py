@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ftbc.errors import RecipeError
+from ftbc.errors import RecipeError
 from ftbc.threshold.activations import Activations, Grain
 from ftbc.threshold.base import SiteBySite
 
@@ -49,3 +50,19 @@ class MeanSquare(SiteBySite):
         # Relative to its maximum every group sees the same grid, so one product gives all errors [G, 95].
         errors = activations.counts @ ((a - q) ** 2).T
         return activations.threshold(fractions[errors.argmin(1)])
+
+
+@dataclass(frozen=True)
+class MeanSquareUpTo(MeanSquare):
+    """As `MeanSquare`, but thresholds for ``most`` steps serve more, too: for a network that is read before its last."""
+
+    most: int = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.most < 1:
+            raise RecipeError(f"{self}: most must be at least 1")
+
+    def __call__(self, activations: Activations, steps: int) -> Tensor:
+        """The threshold of each group for ``steps`` steps, or for ``most``."""
+        return super().__call__(activations, min(steps, self.most))
