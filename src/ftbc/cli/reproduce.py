@@ -137,7 +137,7 @@ def _summary(found: Reproduction) -> str:
         lines += found.figure.said
     for line in found.lines:
         if line.rows:
-            cells = [f"T={t} {line.ours(t):.2f}{_against(line.difference(t))}" for t in line.rows]
+            cells = [f"T={t} {line.here(t):.2f}{_against(line.difference(t))}" for t in line.rows]
             lines.append(f"  {line.part.title}, {line.paper.method}: ANN {line.ann:.2f}; {', '.join(cells)}")
     lines += [f"  not measured: {', '.join(methods)}: {reason}" for reason, methods in found.lacking().items()]
     return "\n".join(lines)

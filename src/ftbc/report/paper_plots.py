@@ -12,20 +12,20 @@ Curves = Mapping[str, Mapping[int, float]]
 Measured = Mapping[str, Mapping[int, tuple[float | None, float | None]]]
 
 
-def paper_and_ours(path: Path, panels: Mapping[str, tuple[Curves, Measured]], title: str) -> None:
-    """A panel for each part of a table, by title: accuracy against T, the paper's dashed and ours drawn through."""
+def paper_and_here(path: Path, panels: Mapping[str, tuple[Curves, Measured]], title: str) -> None:
+    """A panel for each part of a table: accuracy against T, the paper's dashed, what was measured drawn through."""
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     figure, grid = new_figure(6.4 * columns, 3.9 * rows, rows, columns)
     every = [grid] if rows * columns == 1 else list(grid.flat)
-    for axes, (name, (paper, ours)) in zip(every, panels.items(), strict=False):
-        steps = sorted({t for curves in (paper, ours) for curve in curves.values() for t in curve})
+    for axes, (name, (paper, here)) in zip(every, panels.items(), strict=False):
+        steps = sorted({t for curves in (paper, here) for curve in curves.values() for t in curve})
         for index, method in enumerate(paper):
             style = line_style(index)
             if paper[method]:
                 faint = {**style, "linestyle": "--", "alpha": 0.55, "linewidth": 1.2, "markersize": 3}
-                axes.plot(*_pairs(paper[method]), **faint, label=None if ours[method] else literal(method))
-            known = {t: (mean, spread or 0.0) for t, (mean, spread) in ours[method].items() if mean is not None}
+                axes.plot(*_pairs(paper[method]), **faint, label=None if here[method] else literal(method))
+            known = {t: (mean, spread or 0.0) for t, (mean, spread) in here[method].items() if mean is not None}
             if known:
                 means = {t: mean for t, (mean, _) in known.items()}
                 axes.plot(*_pairs(means), **{**style, "linestyle": "-"}, linewidth=2, label=literal(method))
@@ -36,7 +36,7 @@ def paper_and_ours(path: Path, panels: Mapping[str, tuple[Curves, Measured]], ti
         axes.legend(frameon=False, fontsize=7, loc="best")
     for axes in every[len(panels) :]:
         axes.set_axis_off()
-    figure.suptitle(literal(f"{title}: the paper's dashed, ours drawn through"), fontsize=11)
+    figure.suptitle(literal(f"{title}: the paper's dashed, measured here drawn through"), fontsize=11)
     save_figure(figure, path)
 
 

@@ -77,8 +77,8 @@ def measure_membranes(setting: Setting) -> Figure:
 def correction_for(potentials: Tensor, theta: float, share: float) -> float:
     """The b for which a share of the potentials reaches theta: b* of the proposition, of a sample of N.
 
-    >>> correction_for(torch.linspace(0, 1, 101), 1.0, 0.5)
-    0.5
+    >>> correction_for(torch.tensor([0.25, 0.5, 0.75, 1.0]), 1.0, share=0.5)
+    0.25
     """
     count = round(min(max(share, 0.0), 1.0) * len(potentials))
     ordered = potentials.sort(descending=True).values
@@ -139,10 +139,10 @@ def _activations(subject: Subject, name: str) -> Tensor:
 
 
 def _said(panel: dict[str, Any]) -> str:
-    distinct = len(set(panel["potentials"]))
+    potentials, share, wanted = panel["potentials"], 100 * panel["firing"], 100 * panel["wanted"]
     return (
         f"Layer {panel['layer']} (`{panel['name']}`), step {panel['step']}, neuron {panel['neuron']}: "
-        f"{distinct} different potentials on {len(panel['potentials'])} images; {100 * panel['firing']:.1f} % reach "
-        f"the threshold of {panel['threshold']:.3f}, {100 * panel['wanted']:.1f} % should (the mean activation, clipped, "
-        f"over the threshold), and b* = {panel['correction']:+.3f} makes it so."
+        f"{len(set(potentials))} different potentials on {len(potentials)} images; {share:.1f} % reach the threshold "
+        f"of {panel['threshold']:.3f}, {wanted:.1f} % should (the mean activation, clipped, over the threshold), and "
+        f"b* = {panel['correction']:+.3f} makes it so."
     )

@@ -1,4 +1,4 @@
-"""A reproduction as a page in Markdown: the paper's figures and ours side by side, and what made them."""
+"""A reproduction as a page in Markdown: the paper's figures and those of here side by side, and what made them."""
 
 from __future__ import annotations
 
@@ -49,12 +49,11 @@ def _made(found: Reproduction) -> str:
 
 def _explained(found: Reproduction) -> str:
     spread = any(row.spread is not None for line in found.lines for row in line.rows.values())
+    means = ", as mean ± standard deviation over draws of calibration images" if spread else ""
     return (
-        f"Accuracy in %; each T with a calibration of its own ({PROTOCOLS['per-t']}). *Ours* is what this command "
-        "measured" + (", as mean ± standard deviation over draws of calibration images" if spread else "")
-        + "; *difference* is ours less the paper's. Compare it with the difference of the ANNs, which are other "
-        "networks where the scale is small."
-    )  # fmt: skip
+        f"Accuracy in %, {PROTOCOLS['per-t']}. *Here* is what this command measured{means}; *difference* is here less "
+        "the paper's. Compare it with the difference of the ANNs, which are other networks where the scale is small."
+    )
 
 
 def _table(found: Reproduction, part: Part) -> str:
@@ -65,7 +64,7 @@ def _table(found: Reproduction, part: Part) -> str:
         cells = [_percent(paper.ann), *(_percent(paper.paper.get(t)) for t in steps)]
         lines.append(_row(f"{_cell(paper.method)}{f' ({paper.trained})' if paper.trained else ''}", "paper", cells))
         if line.rows:
-            lines.append(_row("", "ours", [_percent(line.ann), *(_ours(line, t) for t in steps)]))
+            lines.append(_row("", "here", [_percent(line.ann), *(_here(line, t) for t in steps)]))
             gap = None if paper.ann is None or line.ann is None else line.ann - paper.ann
             lines.append(_row("", "difference", [_signed(gap), *(_signed(line.difference(t)) for t in steps)]))
     return "\n".join(lines)
@@ -77,7 +76,7 @@ def _networks(found: Reproduction, part: Part) -> list[str]:
     for line in found.lines:
         if line.part is part and line.rows:
             said.setdefault((line.network, line.data), []).append(line.paper.method)
-    lines = [f"{', '.join(methods)}: `{network}` on {data}" for (network, data), methods in said.items()]
+    lines = [f"{', '.join(methods)} on `{network}` and {data}" for (network, data), methods in said.items()]
     images = {row.test_images for line in found.lines if line.part is part for row in line.rows.values()}
     calibration = {row.calibration_images for line in found.lines if line.part is part for row in line.rows.values()}
     if not lines:
@@ -86,7 +85,7 @@ def _networks(found: Reproduction, part: Part) -> list[str]:
         f"{' or '.join(f'{count:,}' for count in sorted(images, reverse=True))} test images, "
         f"{' or '.join(str(count) for count in sorted(filter(None, calibration)))} calibration images."
     )
-    return [f"Measured on {'; '.join(lines)}. {counts}"]
+    return [f"Measured: {'; '.join(lines)}. {counts}"]
 
 
 def _lacking(found: Reproduction) -> list[str]:
@@ -97,7 +96,7 @@ def _lacking(found: Reproduction) -> list[str]:
     return ["## Not measured", "\n".join(rows)]
 
 
-def _ours(line: Line, t: int) -> str:
+def _here(line: Line, t: int) -> str:
     row = line.rows.get(t)
     if row is None:
         return "-"

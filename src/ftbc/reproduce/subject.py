@@ -17,7 +17,9 @@ from ftbc.graph.trace import trace
 from ftbc.protocol.fingerprint import of_images, of_network
 from ftbc.protocol.origin import origin
 from ftbc.protocol.results_folder import ResultsFolder
+from ftbc.reproduce.material import in_few_words
 from ftbc.reproduce.setting import Setting
+from ftbc.reproduce.table import lacks
 
 FORMAT = 1
 """Raised when what is kept comes to mean something else."""
@@ -50,11 +52,11 @@ def find_subject(setting: Setting) -> Subject:
     source = experiment.networks.get("subject", {}).get(setting.name)
     if scale.data is None or source is None:
         raise FileError(
-            f"'{experiment.name}' has no network and data at scale {setting.name}: describe them in its file"
+            f"'{experiment.name}' has no network or data at scale {setting.name}: describe both in its file"
         )
-    missing = [each for each in (material.lacks_network(source, setting.name), material.lacks_data(scale.data)) if each]
+    missing = lacks(setting, scale.data, source)
     if missing:
-        raise InputError(f"nothing of '{experiment.name}' can be measured: it lacks {'; '.join(missing)}")
+        raise InputError(f"'{experiment.name}' cannot be measured: it lacks {'; '.join(in_few_words(missing))}")
     model = material.network(source)
     images = gather_images(material.draws(scale.data, source, scale.images)(setting.seed), model)
     return Subject(setting, model, str(source), images, material.test(scale.data, source, scale.test_images))

@@ -33,14 +33,14 @@ class Line:
         """The accuracy of the network itself, on the test images of the smallest T."""
         return next((row.ann_accuracy for row in self.rows.values()), None)
 
-    def ours(self, t: int) -> float | None:
+    def here(self, t: int) -> float | None:
         """What was measured at T, in percent."""
         return self.rows[t].accuracy if t in self.rows else None
 
     def difference(self, t: int) -> float | None:
-        """Ours less the paper's, if there are both."""
-        ours, paper = self.ours(t), self.paper.paper.get(t)
-        return None if ours is None or paper is None else ours - paper
+        """What was measured here less the paper's, if there are both."""
+        here, paper = self.here(t), self.paper.paper.get(t)
+        return None if here is None or paper is None else here - paper
 
 
 def measure_table(setting: Setting) -> tuple[Line, ...]:

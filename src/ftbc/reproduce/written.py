@@ -11,14 +11,14 @@ from typing import Any
 from ftbc.atomic import make_folder, replacing
 from ftbc.protocol.rows import DIGITS
 from ftbc.report.latex import escaped
-from ftbc.report.paper_plots import paper_and_ours
+from ftbc.report.paper_plots import paper_and_here
 from ftbc.reproduce.experiment import Part
 from ftbc.reproduce.page import as_markdown, columns
 from ftbc.reproduce.result import Reproduction
 from ftbc.reproduce.table import Line
 
 _COLUMNS = (
-    "experiment", "source", "scale", "part", "method", "steps", "paper", "ours", "spread", "difference", "paper_ann",
+    "experiment", "source", "scale", "part", "method", "steps", "paper", "here", "spread", "difference", "paper_ann",
     "ann", "seeds", "network", "data", "test_images", "calibration_images", "energy", "calibrate", "reason",
 )  # fmt: skip
 _DRAWINGS = (".png", ".svg")
@@ -39,7 +39,7 @@ def write(found: Reproduction, folder: Path) -> list[Path]:
 
 
 def as_csv(found: Reproduction) -> str:
-    """A line for each method and T of a table, paper's and ours; or the rows of a figure."""
+    """A line for each method and T of a table, paper's and here; or the rows of a figure."""
     text = io.StringIO(newline="")
     rows = list(found.figure.rows) if found.figure is not None else _rows(found)
     lines = csv.DictWriter(text, list(rows[0]) if found.figure is not None else _COLUMNS, lineterminator="\n")
@@ -49,7 +49,7 @@ def as_csv(found: Reproduction) -> str:
 
 
 def as_latex(found: Reproduction) -> str:
-    """A table with the lines of the paper and ours below each other, or a figure; with booktabs or graphicx."""
+    """A table with the lines of the paper and of here below each other, or a figure; with booktabs or graphicx."""
     experiment, command = found.experiment, " ".join((found.made["command"] or "ftbc.reproduce").split())
     caption = f"{escaped(experiment.title)} ({escaped(experiment.source)} of the paper)."
     if found.figure is not None:
@@ -67,7 +67,7 @@ def as_latex(found: Reproduction) -> str:
     body = "\n".join(lines)
     return (
         f"% needs \\usepackage{{booktabs}}; made by {command}\n\\begin{{table}}\n\\centering\n"
-        f"\\caption{{{caption} Accuracy in \\%: the paper's, and ours at scale {found.scale}.}}\n"
+        f"\\caption{{{caption} Accuracy in \\%: the paper's, and here at scale {found.scale}.}}\n"
         f"\\begin{{tabular}}{{@{{}}ll{'r' * (1 + len(steps))}@{{}}}}\n\\toprule\n{body}\n\\bottomrule\n"
         f"\\end{{tabular}}\n\\end{{table}}\n"
     )
@@ -77,7 +77,7 @@ def _both(line: Line, steps: list[int]) -> list[str]:
     paper = [_percent(line.paper.ann), *(_percent(line.paper.paper.get(t)) for t in steps)]
     lines = [_line([escaped(line.paper.method), "paper", *paper])]
     if line.rows:
-        lines.append(_line(["", "ours", _percent(line.ann), *(_percent(line.ours(t)) for t in steps)]))
+        lines.append(_line(["", "here", _percent(line.ann), *(_percent(line.here(t)) for t in steps)]))
     return lines
 
 
@@ -90,14 +90,14 @@ def _has(line: Line, t: int) -> bool:
 
 
 def _row(found: Reproduction, part: Part, line: Line, t: int) -> dict[str, Any]:
-    ours, paper = line.rows.get(t), line.paper
+    here, paper = line.rows.get(t), line.paper
     measured: dict[str, Any] = {}
-    if ours is not None:
+    if here is not None:
         measured = {
-            "ours": _rounded(ours.accuracy), "spread": _rounded(ours.spread), "ann": _rounded(ours.ann_accuracy),
-            "difference": _rounded(line.difference(t)), "seeds": " ".join(map(str, ours.seeds)),
-            "test_images": ours.test_images, "calibration_images": ours.calibration_images,
-            "energy": _rounded(ours.energy), "calibrate": json.dumps(line.recipe["calibrate"]),
+            "here": _rounded(here.accuracy), "spread": _rounded(here.spread), "ann": _rounded(here.ann_accuracy),
+            "difference": _rounded(line.difference(t)), "seeds": " ".join(map(str, here.seeds)),
+            "test_images": here.test_images, "calibration_images": here.calibration_images,
+            "energy": _rounded(here.energy), "calibrate": json.dumps(line.recipe["calibrate"]),
         }  # fmt: skip
     return {
         "experiment": found.experiment.name, "source": found.experiment.source, "scale": found.scale,
@@ -114,9 +114,9 @@ def _draw(found: Reproduction, path: Path) -> None:
     panels = {}
     for part in found.experiment.parts:
         lines = [line for line in found.lines if line.part is part]
-        ours = {line.paper.method: {t: (row.accuracy, row.spread) for t, row in line.rows.items()} for line in lines}
-        panels[part.title] = ({line.paper.method: line.paper.paper for line in lines}, ours)
-    paper_and_ours(path, panels, found.experiment.title)
+        here = {line.paper.method: {t: (row.accuracy, row.spread) for t, row in line.rows.items()} for line in lines}
+        panels[part.title] = ({line.paper.method: line.paper.paper for line in lines}, here)
+    paper_and_here(path, panels, found.experiment.title)
 
 
 def _rounded(value: float | None) -> float | str:
