@@ -22,7 +22,7 @@ from .conftest import Outcome
 
 Command = Callable[..., Outcome]
 Fails = Callable[..., str]
-MATERIAL = ("--data", "cifar10=pictures", "--weights", "weights")
+MATERIAL = ("--data", "cifar10=pictures", "--weights", "weights", "--engine", "layerwise")
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_folders_by_the_names_of_data_sets(ftbc_command: Command, here: Path) ->
 
 def test_killed(ftbc_command: Command, here: Path, environment: dict[str, str]) -> None:
     (here / "slow.toml").write_text(
-        TABLE.replace("iterations = 2", "iterations = 40").replace("seeds = 2", "seeds = 3")
+        TABLE.replace("iterations = 2", "iterations = 12").replace("seeds = 2", "seeds = 3")
     )
     command = ["reproduce", "slow.toml", *MATERIAL, "--to", "out"]
     process = subprocess.Popen(

@@ -15,7 +15,7 @@ from ftbc.protocol import work
 from ftbc.reproduce.page import as_markdown
 from ftbc.reproduce.run import reproduce
 from ftbc.reproduce.setting import scale_of
-from ftbc.reproduce.written import as_csv, as_latex, write
+from ftbc.reproduce.written import write
 
 from ..conftest import Refused
 from .tiny import setting_of
@@ -46,6 +46,7 @@ def test_lines_are_what_conversions_give(place: Path) -> None:
     assert lines["FTBC"].ann == ftbc.evaluate(ftbc.convert(model, test, 1, "maximum"), test, model).reference_accuracy
     assert "plain ReLU" in lines["QCFS"].reason and "gone.safetensors" in lines["RTS"].reason
     assert not lines["TET_x"].rows and not lines["TET_x"].reason
+    assert "standard deviation" in as_markdown(found) and " ± " in as_markdown(found)
     assert list(found.lacking().values()) == [["QCFS (ResNet-20 on CIFAR-10)"], ["RTS (ResNet-20 on CIFAR-10)"]]
 
 
@@ -117,12 +118,6 @@ def test_files(place: Path) -> None:
     assert f" & here & {line.ann:.2f} & {line.here(1):.2f} & {line.here(2):.2f} & -- \\\\" in latex
     assert "TET\\_x & paper" in latex and latex.count("\\begin") == latex.count("\\end")
     assert "100 %" not in latex
-
-
-def test_spread_is_shown(place: Path) -> None:
-    found = reproduce(setting_of(place, "tiny"))
-    assert "standard deviation" in as_markdown(found) and " ± " in as_markdown(found)
-    assert as_csv(found).count("\n") == 7 and "here" in as_latex(found)
 
 
 def test_scales(place: Path, refused: Refused) -> None:

@@ -91,7 +91,7 @@ small = {NETWORK}
 [figure]
 recipe = "ftbc-cifar"
 alphas = [0.5, 1.0]
-batches = 3
+batches = 2
 batch = 8
 """
 MEMBRANES = (

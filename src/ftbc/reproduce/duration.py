@@ -54,23 +54,27 @@ def in_words(seconds: float | None) -> str:
 @cache
 def operations_per_second() -> float:
     """Of a small network on this machine, now, at its best of three tries."""
-    source = Source(blueprint=zoo.Blueprint("resnet20", classes=10), weights="")
     model, x, best = zoo.build("resnet20", classes=10).eval(), torch.rand(16, 3, 32, 32), float("inf")
     for _ in range(3):
         begun = time.perf_counter()
         with torch.no_grad():
             model(x)
         best = min(best, time.perf_counter() - begun)
-    return len(x) * operations_per_image(source) / best
+    return len(x) * _operations("resnet20", None) / best
+
+
+def operations_per_image(source: Source) -> float:
+    """Floating-point operations of one image through a network."""
+    network = source.blueprint or zoo.Blueprint.from_dict(zoo.entries()[str(source.zoo)].network)
+    return _operations(network.architecture, network.width)
 
 
 @cache
-def operations_per_image(source: Source) -> float:
-    """Floating-point operations of one image, counted on a network without numbers."""
-    network = source.blueprint or zoo.Blueprint.from_dict(zoo.entries()[str(source.zoo)].network)
-    side = zoo.architectures()[network.architecture].side
+def _operations(architecture: str, width: float | None) -> float:
+    """Counted on a network without numbers; activations, BatchNorm and classes hardly matter."""
+    side = zoo.architectures()[architecture].side
     with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as counter:
-        network.build().eval()(torch.empty(1, 3, side, side))
+        zoo.Blueprint(architecture, width=width).build().eval()(torch.empty(1, 3, side, side))
     return float(counter.get_total_flops())
 
 
