@@ -123,7 +123,7 @@ def test_moves_come_in_pairs_that_undo_each_other() -> None:
 
 def test_a_network_that_is_read_at_any_time_counts_all_steps_from_the_first_on() -> None:
     search = CorrelationSearch(early=0.3, first=2)
-    assert search.weights(4).tolist() == pytest.approx([0.3, 1, (2 / 3) ** 2, (2 / 4) ** 2])
+    assert search.weights(4).tolist() == pytest.approx([0.3, 1, (2 / 3) ** 3, (2 / 4) ** 3])
     assert search.weights(1).tolist() == [1]
     assert CorrelationSearch(early=0.3).weights(4).tolist() == pytest.approx([0.1, 0.1, 0.1, 1])
     x, a, theta, b = _problem(8)

@@ -24,8 +24,8 @@ clipped to lie between z and the edge, and the system solved again with the same
 *Partial sums* (``partial``). Layers behind act before all T steps are over. So rows for the mean over the first t < T
 steps are added, with the same targets and weight ``partial`` (t/T)^2, t drawn for each image, and an offset of
 their own for each t, which b[t] can make up for: the refit learns to be right early. For a network that is read at any
-step (``anytime``) t is drawn so that each doubling of the time is as frequent, and the weight is ``partial`` t/T: about
-one over the error at t, so that none of them matters more than another.
+step (``anytime``) t is drawn so that each doubling of the time is as frequent, and the weight is ``partial`` sqrt(t/T):
+errors fall faster than that, so that the first answers matter most, but with weights that do not rise they alone would.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Refit(LayerCalibrator):
 def octaves(steps: int, images: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """A number of steps t below T = ``steps`` for each image, each doubling of the time alike often, and its weight."""
     length = (steps ** torch.rand(images, generator=generator)).long().clamp(max=steps - 1)
-    return length, length / steps
+    return length, (length / steps).sqrt()
 
 
 @dataclass(frozen=True)

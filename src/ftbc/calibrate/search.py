@@ -9,7 +9,7 @@ activation best, they can apply. So a neuron is as good as its count n_t after t
 The second term keeps early spikes useful for layers that act before all steps are over. A network that is to be read at
 any step from f on (``first``) needs counts that are good at each of them, the more so the fewer they are:
 
-    J = sum_{t>=f} (f/t)^2 e(n_t)  +  early sum_{t<f} e(n_t)
+    J = sum_{t>=f} (f/t)^3 e(n_t)  +  early sum_{t<f} e(n_t)
 
 The mean of the spikes need not match: a refit behind absorbs it in its bias. J is minimised for each channel by
 coordinate descent, on a sample of currents: for steps h that halve, b[t] +- h theta; b[t] +- h theta with b[t+1] -+
@@ -67,7 +67,7 @@ class CorrelationSearch(LayerCalibrator):
         if not self.first:
             return torch.tensor([self.early / max(steps - 1, 1)] * (steps - 1) + [1.0], dtype=torch.float64)
         t, first = torch.arange(1, steps + 1, dtype=torch.float64), min(self.first, steps)
-        return torch.where(t < first, self.early, (first / t) ** 2)
+        return torch.where(t < first, self.early, (first / t) ** 3)
 
 
 def descend_plainly(x: Tensor, a: Tensor, theta: Tensor, b: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
