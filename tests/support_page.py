@@ -32,10 +32,11 @@ def page() -> str:
     blocks = [
         "# What converts",
         "<!-- made by python -m tests.support_page --write -->",
-        f"{len(TABLE)} constructions, each a small network in `tests/graph/table/`. The tests trace each with torch.fx and\n"
-        "with torch.export, clean its graph, and compare its output with the network's own to 1e-9. In miniature they\n"
-        f"convert and run {', '.join(ARCHITECTURES)}. `ftbc check` tells the same of your\n"
-        "network. What is not here may convert as well: most operations that are linear do, under other names.",
+        f"{len(TABLE)} constructions, each a small network in `tests/graph/table/`. The tests trace each with\n"
+        "torch.fx and torch.export, clean its graph, and compare its output with the network's own to 1e-9. In\n"
+        f"miniature they convert and run {', '.join(ARCHITECTURES)}.\n"
+        "`ftbc check` tells the same of your network. What is not here may convert as well: most operations that are\n"
+        "linear do, under other names.",
     ]
     for group, title in TITLES.items():
         blocks += [f"## {title}", _table(groups.pop(group))]
@@ -48,10 +49,11 @@ def page() -> str:
     rows = [f"| {', '.join(names)} | {remedy} |" for remedy, names in by_remedy.items()]
     blocks += [
         "## What is refused",
-        "Each by name, with the layer, your source line and what to do about it; all that is found is told at once. The\n"
-        "tests refuse these:",
+        "Each by name, with the layer, your source line and what to do about it; all that is found is told at once.\n"
+        "The tests refuse these:",
         "\n".join(["| operation | what is said |", "|---|---|", *rows]),
-        f"Others are refused where they mix the images of a batch, or in forms that are not linear: {', '.join(others)}.",
+        "Others are refused where they mix the images of a batch, or in forms that are not linear: "
+        f"{', '.join(others)}.",
     ]
     return "\n\n".join(blocks) + "\n"
 
@@ -61,9 +63,13 @@ def _table(names: list[str]) -> str:
     forms: dict[str, list[str]] = {}
     for name in names:
         thing, _, form = name.partition(", ")
+        if "(" in thing and ")" not in thing:
+            thing, form = name, ""
         forms.setdefault(thing, []).extend([form] if form else [])
-    rows = [f"| {_code(thing)} | {'; '.join(own)} |" for thing, own in forms.items()]
-    return "\n".join(["| construction | forms |", "|---|---|", *rows])
+    alone = ", ".join(_code(thing) for thing, own in forms.items() if not own)
+    rows = [f"| {_code(thing)} | {'; '.join(own)} |" for thing, own in forms.items() if own]
+    table = "\n".join(["| construction | forms |", "|---|---|", *rows]) if rows else ""
+    return "\n\n".join(part for part in (alone, table) if part)
 
 
 def concept(entry: Entry) -> str:
