@@ -34,8 +34,12 @@ from ftbc.cli.options import (
 )
 from ftbc.cli.progress import progress_bar
 from ftbc.errors import InputError, RecipeError
-from ftbc.report.table import accuracy_table, energy_table
+from ftbc.measure.inside import look_inside
+from ftbc.report.table import accuracy_table, energy_table, error_table
 from ftbc.simulate import require_engine
+
+_LOOKED_INTO = 32
+"""Images on which the errors of layers are measured."""
 
 
 def evaluate(
@@ -53,7 +57,7 @@ def evaluate(
     stop: Annotated[float | None, typer.Option(help="Also show what stopping at this confidence does: 0.99")] = None,
     engine: Engine = "layerwise",
     whole: Rounded = False,
-    layers: Annotated[bool, typer.Option(help="Also show the firing rate of each layer")] = False,
+    layers: Annotated[bool, typer.Option(help="Also show firing rates and errors of each layer")] = False,
     energy: Annotated[bool, typer.Option(help="Also show the energy under every model, at each step")] = False,
     seed: Seed = 0,
     json: Json = None,
@@ -85,9 +89,11 @@ def evaluate(
         typer.echo(f"{spiking.recipe.name}, T = {spiking.steps}, {origin}\n{result}\n")
         if energy:
             typer.echo(f"{energy_table(result)}\n")
+        errors = {}
         if layers:
-            for name, rate in result.firing_rate.items():
-                typer.echo(f"{name:24} {rate:.4f}")
+            inside = look_inside(spiking, test.take(min(_LOOKED_INTO, len(test))).tensor(), network)
+            typer.echo(f"in percent, on {inside.images} images:\n{error_table(inside.layers)}\n")
+            errors = {layer.name: layer.split.to_dict() for layer in inside.layers if layer.split is not None}
         rows.append(
             {
                 "recipe": spiking.recipe.to_dict(),
@@ -98,6 +104,7 @@ def evaluate(
                 "calibration_images": None if chosen is None else len(chosen),
                 "conversion_seconds": None if chosen is None else seconds,
                 **result.to_dict(),
+                **({"errors": errors} if layers else {}),
                 "energies": result.energies(),
                 "reference_energies": result.reference_energies(),
             }
