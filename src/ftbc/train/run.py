@@ -16,6 +16,7 @@ from ftbc.atomic import make_folder, require_writable
 from ftbc.calibrate.base import Progress, silent
 from ftbc.data import Images, Pictures
 from ftbc.errors import FileError, InputError
+from ftbc.processes import Team
 from ftbc.train.accuracy import accuracy
 from ftbc.train.average import average_weights
 from ftbc.train.classifier import fit
@@ -23,7 +24,6 @@ from ftbc.train.log import Epoch
 from ftbc.train.plan import Plan
 from ftbc.train.source import source_of
 from ftbc.train.swap import swap_activations
-from ftbc.train.team import Team
 
 _EXAMPLES = 512
 """Images whose activations decide the first thresholds."""
