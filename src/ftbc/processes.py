@@ -134,6 +134,16 @@ class Team:
 ALONE = Team()
 
 
+def leads() -> bool:
+    """Whether this process speaks for its team, inside `team` or not."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def started() -> int:
+    """How many processes torchrun has started for this job; 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 @contextmanager
 def team(device: str | None = "cpu") -> Iterator[Team]:
     """The team that torchrun has started, or this process alone.
@@ -142,7 +152,7 @@ def team(device: str | None = "cpu") -> Iterator[Team]:
     is one.
     """
     kind = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    count, number = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("LOCAL_RANK", "0"))
+    count, number = started(), int(os.environ.get("LOCAL_RANK", "0"))
     place = torch.device(kind, number) if kind == "cuda" and count > 1 else _device(kind)
     if count == 1:
         yield Team(device=place)

@@ -21,10 +21,10 @@ from ftbc.progress import Progress, silent
 class Calibration:
     """The ANN (clean graph with activations), its spiking copy (same names, neurons in their place), and images.
 
-    ``generator`` is the only source of chance. team: the processes that share the work. All of them hold the same
-    images and draw the same batches; each computes its `part` of a batch, and means over the batch are theirs together
-    (`mean_over` with the team, `Team.sum`, `Team.largest`): nothing else must depend on a single part. readout: how the outputs of the steps are weighed, if a calibration
-    sets it (see `simulate/readout.py`).
+    ``generator`` is the only source of chance. readout: how the outputs of the steps are weighed, if a calibration
+    sets it (see `simulate/readout.py`). team: the processes that share the work. All of them hold the same images and
+    draw the same batches; each computes its `part` of a batch, and what is learnt is learnt from all parts together, by
+    `mean_over` with the team, `Team.sum`, `Team.largest` and `Team.rows`: nothing else may depend on a single part.
     """
 
     ann: Graph

@@ -24,7 +24,8 @@ from ftbc.cli.export import export
 from ftbc.cli.methods import methods
 from ftbc.cli.report import report
 from ftbc.cli.train import train
-from ftbc.errors import FtbcError
+from ftbc.errors import FtbcError, InputError
+from ftbc.processes import leads, started
 
 app = typer.Typer(
     add_completion=False,
@@ -38,7 +39,10 @@ for command in (demo, check, convert, evaluate, compare, report, bench, train, m
 app.add_typer(data, name="data")
 app.add_typer(export, name="export")
 
-INTERRUPTED = 130
+TOGETHER = ("train", "convert", "evaluate", "compare")
+"""Commands that several processes can do together; any other would be done by each of them."""
+INTERRUPTED, ENDED = 130, 143
+"""Exit statuses after Ctrl-C, and after a polite kill, by which torchrun ends processes whose neighbour has died."""
 _WrongUsage = typer.BadParameter.__base__
 """What the parser raises for unknown commands and options; typer has no name of its own for it."""
 
@@ -50,17 +54,20 @@ def run(arguments: list[str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     with _interrupts() as seen:
         try:
+            if started() > 1 and arguments[0] not in TOGETHER:
+                raise InputError(f"ftbc {arguments[0]} is for one process: start it without torchrun")
             status = app(arguments, prog_name="ftbc", standalone_mode=False)
         except SystemExit as stop:
             status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
         except (KeyboardInterrupt, typer.Abort):
-            status = INTERRUPTED
+            status = _status(seen)
         except Exception as error:
             if not seen:
                 return _failed(error, debug)
-            status = INTERRUPTED  # torch swallows interrupts while it imports parts of itself, and stumbles afterwards
-    if status == INTERRUPTED:
-        sys.stderr.write("ftbc: interrupted\n")
+            # torch swallows interrupts while it imports parts of itself, and stumbles afterwards
+            status = _status(seen)
+    if status in (INTERRUPTED, ENDED) and leads():
+        sys.stderr.write(f"ftbc: {'interrupted' if status == INTERRUPTED else 'ended from outside'}\n")
     return status if isinstance(status, int) else 0
 
 
@@ -80,7 +87,7 @@ def _failed(error: Exception, debug: bool) -> int:
 
 @contextmanager
 def _interrupts() -> Iterator[list[int]]:
-    """Interrupt as always on Ctrl-C, and remember it."""
+    """Interrupt as always on Ctrl-C, and on a polite kill, and remember which it was."""
     seen: list[int] = []
 
     def interrupt(number: int, _: Any) -> None:
@@ -90,8 +97,13 @@ def _interrupts() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield seen
         return
-    before = signal.signal(signal.SIGINT, interrupt)
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield seen
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _status(seen: list[int]) -> int:
+    return ENDED if seen and seen[-1] == signal.SIGTERM else INTERRUPTED

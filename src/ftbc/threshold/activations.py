@@ -119,7 +119,7 @@ def require_finite(node: Node, value: Tensor) -> None:
 
 
 def largest_of(values: Tensor) -> Tensor:
-    """The largest of ``[samples, groups]`` in each group; zero without samples, as of neurons that were never active."""
+    """The largest of ``[samples, groups]`` in each group; zero without samples."""
     return values.amax(0) if len(values) else values.new_zeros(values.shape[1])
 
 
