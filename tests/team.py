@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import torch.distributed as dist
 
 from ftbc.processes import Team
 
-_WAIT = 100.0
+_WAIT = 200.0
 
 
 def in_team(size: int, work: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -55,7 +56,7 @@ def _run(rank: int, size: int, store: str, task: bytes, answer: Any) -> None:
     except Exception as error:
         result = error
     answer.send_bytes(pickle.dumps(result))
-    dist.barrier()
+    time.sleep(_WAIT)  # others may still talk with this one; all are ended together
 
 
 def torchrun(size: int, *arguments: object, folder: Path, environment: dict[str, str]) -> subprocess.Popen[str]:

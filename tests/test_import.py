@@ -27,6 +27,7 @@ ORDER = [
     {"protocol"},
     {"report"},
     {"export"},
+    {"search"},
     {"cli"},
 ]
 # Beside the way: each with all that it may import, apart from the modules of the package itself.

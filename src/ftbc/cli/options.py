@@ -110,7 +110,7 @@ def find_calibration(
     found = _train_split(_training_data(source, calibration), images, seed)
     if calibration is not None and source is not None and normalise is None:
         return found.with_normalise(find_test(source, None, 1, seed).normalise)
-    return _normalised(found, normalise)
+    return normalised(found, normalise)
 
 
 def find_draws(
@@ -125,7 +125,7 @@ def find_test(source: str | None, normalise: str | None, images: int | None, see
     """Images to measure on: the test split, or all of a single file."""
     source = source or USUAL_DATA
     found = data.load(source, test=images)[1] if source == USUAL_DATA else data.read(source, "test", images, seed)
-    return _normalised(found, normalise)
+    return normalised(found, normalise)
 
 
 def find_some_test(source: str | None, normalise: str | None, seed: int) -> Images:
@@ -136,7 +136,7 @@ def find_some_test(source: str | None, normalise: str | None, seed: int) -> Imag
 
 def find_example(source: str | None, normalise: str | None, seed: int) -> Images:
     """One image, for what depends on shapes alone."""
-    return _normalised(_train_split(source or USUAL_DATA, 1, seed), normalise)
+    return normalised(_train_split(source or USUAL_DATA, 1, seed), normalise)
 
 
 def find_recipe(name: str) -> Recipe:
@@ -188,7 +188,8 @@ def _train_split(source: str, images: int, seed: int) -> Images:
     return data.read(source, "train", limit=images, seed=seed)
 
 
-def _normalised(images: Images, normalise: str | None) -> Images:
+def normalised(images: Images, normalise: str | None) -> Images:
+    """Images under a normalisation by name, if one is given."""
     if normalise is None:
         return images
     if normalise not in data.NORMALISATIONS:
