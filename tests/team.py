@@ -23,7 +23,7 @@ _WAIT = 200.0
 def in_team(size: int, work: Callable[..., Any], *arguments: Any) -> list[Any]:
     """What ``work(team, *arguments)`` returns, or raises, in each of several processes."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ftbc", "numba", "tests.team"])
+    context.set_forkserver_preload(["tests.warm", "tests.team"])
     with tempfile.TemporaryDirectory() as folder:
         task = pickle.dumps((work, arguments))
         pipes = [context.Pipe(duplex=False) for _ in range(size)]

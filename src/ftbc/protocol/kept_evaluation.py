@@ -33,8 +33,8 @@ EVERY = 20.0
 class KeptCounts:
     """The counts of an evaluation that is under way; see `measure.evaluate.Kept`."""
 
-    def __init__(self, folder: ResultsFolder, key: dict[str, Any], made: dict[str, Any], every: float = EVERY) -> None:
-        self.folder, self.key, self.made, self.every = folder, key, made, every
+    def __init__(self, folder: ResultsFolder, key: dict[str, Any], made: dict[str, Any]) -> None:
+        self.folder, self.key, self.made = folder, key, made
         self.images = 0
         self._written = time.monotonic()
 
@@ -53,7 +53,7 @@ class KeptCounts:
 
     def due(self) -> bool:
         """Whether enough time has passed."""
-        return time.monotonic() - self._written >= self.every
+        return time.monotonic() - self._written >= EVERY
 
     def write(self, images: int, counts: list[float]) -> None:
         """Keep the counts after so many images."""
