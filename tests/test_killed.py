@@ -29,7 +29,8 @@ from torch import nn
 
 def make():
     torch.manual_seed(0)
-    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 16, 32), nn.ReLU(), nn.Linear(32, 4))
+    layers = [nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 16, 32), nn.ReLU(), nn.Linear(32, 4)]
+    return nn.Sequential(*layers)
 """
 SPACE = 'steps = [2]\n[space]\n"calibrate.0.alpha" = { low = 0.1, high = 0.9 }\n'
 

@@ -1,6 +1,6 @@
 """A comparison in parts, on machines that share neither a network nor a folder, and the parts put together.
 
-Each shard measures every n-th conversion of the plan into a folder of its own, and writes at its end that it is whole
+Each shard measures an n-th of the conversions of the plan into a folder of its own, and writes at its end that it is whole
 and what it refused. To merge, all shards of one n must be there, each once, and so must every measurement.
 """
 
@@ -25,7 +25,7 @@ class Shard:
     """Part ``number`` of ``count``, from 1 on.
 
     >>> Shard.of("2/3").of_work(list("abcdef"))
-    ['b', 'e']
+    ['b', 'd']
     """
 
     number: int
@@ -41,8 +41,12 @@ class Shard:
         return shard
 
     def of_work(self, work: Sequence[Any]) -> list[Any]:
-        """Its part of a list of work."""
-        return list(work[self.number - 1 :: self.count])
+        """Its part of a list of work: one of each ``count`` in a row, and each time the next one.
+
+        Neighbours are recipes side by side: a shard that always took the same one would have the dearest.
+        """
+        own = self.number - 1
+        return [entry for place, entry in enumerate(work) if (place + place // self.count) % self.count == own]
 
     def key(self, plan: Plan, ledger: Ledger) -> dict[str, Any]:
         """The key of the note that it is whole: all that is measured, and which part of it this is."""
