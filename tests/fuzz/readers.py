@@ -17,7 +17,7 @@ from torch import nn
 
 import ftbc
 from ftbc.data import Images, Normalise, read_cifar, write_npz
-from ftbc.errors import FtbcError
+from ftbc.errors import FileError, FtbcError
 from ftbc.export.integer_file import read_integers
 from ftbc.protocol.results_folder import ResultsFolder
 from ftbc.search.space import read_space
@@ -179,6 +179,12 @@ def _kept(folder: Path) -> list[bytes]:
     return [place.place(_KEY).read_bytes()]
 
 
+def _read_kept(path: Path) -> None:
+    """What is damaged is named in the log and measured again."""
+    if ResultsFolder(path.parent).read(_KEY) is None:
+        raise FileError("it is measured again")
+
+
 def _nir(folder: Path) -> list[bytes]:
     ftbc.export.nir(ftbc.convert(_network(), torch.rand(8, 4), 2, "mean-square"), folder / "net.nir")
     return [(folder / "net.nir").read_bytes()]
@@ -196,9 +202,7 @@ READERS = {
     "checkpoint": Reader("net.checkpoint", _checkpoint, _read_checkpoint),
     "npz": Reader("images.npz", _npz, lambda path: ftbc.data.read_npz(path)),
     "integers": Reader("net.npz", _integers, read_integers),
-    "kept": Reader(
-        ResultsFolder("kept").place(_KEY).as_posix(), _kept, lambda path: ResultsFolder(path.parent).read(_KEY)
-    ),
+    "kept": Reader(ResultsFolder("kept").place(_KEY).as_posix(), _kept, _read_kept),
     "nir": Reader("net.nir", _nir, lambda path: ftbc.export.read_nir(path)),
 }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from ftbc.search import study
 from ftbc.search.held_out import HeldOut
 from ftbc.search.journal import mend
 from ftbc.search.space import Choices, Range, Space
-from tests.conftest import Refused, RunPython
+from tests.conftest import Refused
 
 optuna = pytest.importorskip("optuna")
 
@@ -125,7 +127,7 @@ def test_bad_trials_are_given_up_early(make: Make, tmp_path: Path, monkeypatch: 
     assert "worse than most" in search.trials()[1].reason
 
 
-def test_workers_share_the_trials(make: Make, tmp_path: Path, run_python: RunPython, network: nn.Module) -> None:
+def test_workers_share_the_trials(make: Make, tmp_path: Path, environment: dict[str, str]) -> None:
     """A trial that another process holds is left alone; when that process has died it is given up."""
     search = make(tmp_path)
     search.run(1)
@@ -134,16 +136,15 @@ def test_workers_share_the_trials(make: Make, tmp_path: Path, run_python: RunPyt
         from ftbc.protocol.results_folder import ResultsFolder
         from ftbc.search.study import _key
         folder = ResultsFolder({str(tmp_path / "workers")!r})
-        folder.claim(_key(1)).__enter__()
+        claim = folder.claim(_key(1))
+        claim.__enter__()
         print("held", flush=True)
         import sys; sys.stdin.read()
         os._exit(0)
     """
     search._study.ask()  # the trial of that process
-    import subprocess
-    import sys
-
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([sys.executable, "-c", code], env=environment, **pipes)
     assert process.stdout is not None and process.stdout.readline() == "held\n"
     states = optuna.trial.TrialState
     search._give_up_dead()
@@ -190,18 +191,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     ftbc.data.write_npz(tmp_path / "squares" / "squares_train.npz", images)  # there is no test split to be read
     (tmp_path / "space.toml").write_text('steps = [1]\n[space]\n"calibrate.0.alpha" = { low = 0.1, high = 0.9 }\n')
     monkeypatch.chdir(tmp_path)
-    options = [
-        "search",
-        "nets.py:good",
-        "--space",
-        "space.toml",
-        "--data",
-        "squares",
-        "--images",
-        "8",
-        "--held-out",
-        "12",
-    ]
+    data = ["--data", "squares", "--images", "8"]
+    options = ["search", "nets.py:good", "--space", "space.toml", *data, "--held-out", "12"]
     assert run([*options, "--trials", "3", "--json", "found.json"]) == 0
     out = capsys.readouterr().out
     assert "3 trials on 12 held-out training images" in out and "best.toml" in out
@@ -209,6 +200,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert len(found["trials"]) == 3 and found["best"]["calibrate"][0]["type"] == "FTBC"
     names = {path.name for path in (tmp_path / "search").iterdir() if not path.name.startswith(("t1-", "ann-", "."))}
     assert {"best.toml", "history.png", "trials.csv", "journal.log", "workers"} <= names
-    assert run(["convert", "nets.py:good", "--data", "squares", "--recipe", "search/best.toml", "--to", "net.snn"]) == 0
+    assert run(["convert", "nets.py:good", *data, "--recipe", "search/best.toml", "--to", "net.snn"]) == 0
     capsys.readouterr()
     assert run([*options, "--images", "30"]) == 2 and "ask for fewer" in capsys.readouterr().err

@@ -61,14 +61,16 @@ def run(arguments: list[str]) -> int:
         except SystemExit as stop:
             status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
         except (KeyboardInterrupt, typer.Abort):
-            status = _status(seen)
+            status = INTERRUPTED
         except Exception as error:
             if not seen:
                 return _failed(error, debug)
-            # torch swallows interrupts while it imports parts of itself, and stumbles afterwards
-            status = _status(seen)
-    if status in (INTERRUPTED, ENDED) and leads():
-        sys.stderr.write(f"ftbc: {'interrupted' if status == INTERRUPTED else 'ended from outside'}\n")
+            status = INTERRUPTED  # torch swallows interrupts while it imports parts of itself, and stumbles afterwards
+    if status == INTERRUPTED:
+        ended = signal.SIGTERM in seen
+        status = ENDED if ended else INTERRUPTED
+        if leads():
+            sys.stderr.write(f"ftbc: {'ended from outside' if ended else 'interrupted'}\n")
     return status if isinstance(status, int) else 0
 
 
@@ -82,7 +84,8 @@ def _failed(error: Exception, debug: bool) -> int:
         raise error
     if debug:
         traceback.print_exception(error)
-    sys.stderr.write(f"ftbc: {message}\n")
+    who = "ftbc" if leads() else "ftbc, in another process than the first"
+    sys.stderr.write(f"{who}: {message}\n")
     return 2
 
 
@@ -104,7 +107,3 @@ def _interrupts() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _status(seen: list[int]) -> int:
-    return ENDED if seen and seen[-1] == signal.SIGTERM else INTERRUPTED

@@ -1,7 +1,7 @@
 """A comparison in parts, on machines that share neither a network nor a folder, and the parts put together.
 
-Each shard measures an n-th of the conversions of the plan into a folder of its own, and writes at its end that it is whole
-and what it refused. To merge, all shards of one n must be there, each once, and so must every measurement.
+Each shard measures an n-th of the conversions of the plan into a folder of its own, and writes at its end that it is
+whole and what it refused. To merge, all shards of one n must be there, each once, and so must every measurement.
 """
 
 from __future__ import annotations
