@@ -229,13 +229,15 @@ def profiles(rows: Sequence[Row]) -> str:
     for engine in _distinct(rows, "engine"):
         own = [row for row in rows if row["engine"] == engine]
         for index, row in enumerate(own):
-            lines.append([NAMES[engine] if index == 0 else "", row["work"], _cell(row["percent"])])
+            name = NAMES.get(engine, "before: every layer at every step, neurons in torch")
+            about = [name, _cell(row["time_over_layerwise"])] if index == 0 else ["", ""]
+            lines.append([*about, row["work"], _cell(row["percent"])])
     first = rows[0]
     caption = (
         f"{first['network']}, T = {first['steps']}, {first['n']} images, 1 thread, "
         f"{_percent(first['density'])} spikes per neuron and step."
     )
-    return f"{caption}\n\n{table(['engine', 'work', 'share of the time, %'], lines)}"
+    return f"{caption}\n\n{table(['engine', 'time over that of layerwise', 'work', 'share of the time, %'], lines)}"
 
 
 BLOCKS: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {

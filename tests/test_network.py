@@ -142,3 +142,31 @@ def test_training_mode_and_the_model_itself_are_left_alone() -> None:
     assert network.training and all(module.training for module in network.modules())
     assert set(network.__dict__) == attributes
     assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
+
+
+class Shared(nn.Module):
+    """Values that are read twice, or that share their memory with others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.third = (nn.Conv2d(3, 3, 3, padding=1) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits."""
+        x = self.first(x).relu()
+        current = self.second(x)
+        both = current.relu() + current.flatten(1).relu().view_as(current)
+        return (self.third(both) + both).relu().flatten(1)
+
+
+def test_nothing_is_written_over_that_is_read_again() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(3, 3, 4, 4, dtype=torch.float64)
+    snn = ftbc.convert(Shared().double(), x, 4, "mean-square")
+    assert torch.equal(snn(x, engine="layerwise"), snn(x, engine="stepwise"))
+    changing = torch.randn(4, 3, 3, 4, 4, dtype=torch.float64)
+    before = changing.clone()
+    assert torch.equal(
+        snn(changing, time_first=True, engine="layerwise"), snn(changing, time_first=True, engine="stepwise")
+    )
+    assert torch.equal(changing, before)

@@ -82,7 +82,7 @@ def test_what_methods_need() -> None:
     assert facts["snnc-ap"] == Facts("binary", 0, gradients=True, trained=False)
     assert {name for name, fact in facts.items() if fact.gradients} >= {"snnc-ap", "snnc-ap-ftbc"}
     ours = {"maximum", "percentile", "mean-square", "rmp", "snnc-lp", "snnc-potential", "ltb", "ftbc", "ftbc-layer",
-            "ftbc-neuron", "ftbc-cifar", "ftbc-imagenet", "ftbc-ltb", "snnc-lp-ftbc"}  # fmt: skip
+            "ftbc-neuron", "ftbc-cifar", "ftbc-imagenet", "ftbc-ltb", "snnc-lp-ftbc", "best", "best-anytime"}  # fmt: skip
     assert all(facts[name] == facts["ftbc"] for name in ours)
     assert facts["srp"] == Facts("binary", 4, gradients=False, trained=True)
     assert facts["cos"] == Facts("binary", 4, gradients=False, trained=True, steppable=False)
@@ -124,7 +124,7 @@ def test_methods_for_trained_activations_refuse_a_plain_relu(method: str, refuse
     refused(RecipeError, words, ftbc.convert, NETWORKS["plain"](), _images(4), 2, _quick(ftbc.recipe(method)))
 
 
-@pytest.mark.parametrize("method", ["mean-square", "ftbc", "snnc-lp", "ltb", "rmp"])
+@pytest.mark.parametrize("method", ["mean-square", "ftbc", "snnc-lp", "ltb", "rmp", "best"])
 def test_methods_for_any_relu_take_trained_activations_too(method: str) -> None:
     snn = ftbc.convert(NETWORKS["residual"](QCFS(4, 0.8)), _images(), 2, _quick(ftbc.recipe(method)))
     assert len(snn.layers()) == 4

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ftbc.calibrate import calibrate
 from ftbc.calibrate.base import Calibration, Progress, silent
 from ftbc.calibration_data import check_model, gather_images
 from ftbc.check import require_activation
@@ -81,8 +82,7 @@ def convert(
     snn = place(ann, neurons, spiking_pools=method.pool == "spiking")
 
     state = Calibration(ann, snn, rows, images, generator, progress, team=team)
-    for calibrator in method.calibrate:
-        calibrator(state)
+    calibrate(method.calibrate, state)
     settle(snn, method.neuron, steps)
     extra = method.neuron.extra_steps
     measured = relative_error_and_rate(ann, snn, images[:_MEASURED], steps, extra)

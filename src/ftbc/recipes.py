@@ -9,9 +9,14 @@ from typing import Any
 from ftbc.calibrate import (
     FTBC,
     BiasCorrection,
+    CorrelationSearch,
     DelayedReadout,
     DistributionAware,
+    Gain,
     PotentialCorrection,
+    QuantileBias,
+    ReadOut,
+    Refit,
     ReleasedFTBC,
     ThresholdBalance,
     WeightCorrection,
@@ -261,4 +266,24 @@ _NEURONS = (
     ),
 )
 
-_RECIPES = (*_BASE, *_TRAINED, *_CALIBRATED, *_FTBC, *_NEURONS)
+_BEST = (
+    Recipe(
+        name="best",
+        summary="layer by layer: weights refitted to the spikes, thresholds and b[t] by correlation, spike gains",
+        calibrate=(Refit(last=False), QuantileBias(), CorrelationSearch(), Gain(), ReadOut()),
+    ),
+    Recipe(
+        name="best-anytime",
+        summary="as best, for a network that is read at any of its steps, from the fourth on",
+        threshold=MeanSquare(most_steps=4),
+        calibrate=(
+            Refit(last=False, partial=1.0, anytime=True),
+            QuantileBias(),
+            CorrelationSearch(first=4),
+            Gain(),
+            ReadOut(anytime=True),
+        ),
+    ),
+)
+
+_RECIPES = (*_BASE, *_TRAINED, *_CALIBRATED, *_FTBC, *_NEURONS, *_BEST)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from benchmarks.growth import at_density
 from benchmarks.networks import mobilenet, resnet20, vgg16, wide_resnet20, with_statistics
 from benchmarks.settings import Settings
 from ftbc.measure.speed import density, folded
+from ftbc.neuron.spiking import Spiking
 
 QUICK = Settings(quick=True, threads=(1,), repeats=1)
 
@@ -94,16 +96,36 @@ def test_density_is_what_was_asked_for(share: float, small: tuple) -> None:  # t
     assert not any(bool(bias.any()) for bias in before), "the network itself is not changed"
 
 
-@pytest.mark.parametrize("engine", ["layerwise", "stepwise", "event"])
+@pytest.mark.parametrize("engine", [profiles.PLAIN, "layerwise", "stepwise", "event"])
 def test_shares_of_the_time_add_up(engine: str, small: tuple) -> None:  # type: ignore[type-arg]
     snn, _, images = small
     from ftbc.simulate.event.packed import Packed
 
     unpack, forward = Packed.unpack, snn.graph["0"].module.forward
-    shares = (profiles._events if engine == "event" else profiles._dense)(snn, images, engine)
+    if engine == profiles.PLAIN:
+        shares = profiles._plain(snn, images).shares
+    else:
+        shares = (profiles._events if engine == "event" else profiles._dense)(snn, images, engine).shares
     assert sum(shares.values()) == pytest.approx(1, abs=0.02) and all(share >= 0 for share in shares.values())
     assert shares[profiles.WEIGHTS if engine != "event" else profiles.DENSE] > 0
     assert Packed.unpack is unpack and snn.graph["0"].module.forward == forward, "nothing stays watched"
+
+
+def test_the_plain_way_gives_the_same_spikes(small: tuple) -> None:  # type: ignore[type-arg]
+    snn, _, images = small
+    graph = snn.graph.copy()
+    for node in graph.of_type(Spiking):
+        graph.replace_module(node.name, profiles._TorchNeuron(node.module))
+    outputs = torch.stack([graph(images) for _ in range(snn.steps)])
+    means = outputs.cumsum(0) / torch.arange(1, snn.steps + 1).view(-1, 1, 1)
+    assert torch.allclose(means, snn(images, engine="stepwise"), atol=1e-5)
+
+
+def test_a_method_within_another_is_counted_once() -> None:
+    watch = profiles.Stopwatch()
+    inner = watch.timed(lambda: time.sleep(0.01), "inner")
+    watch.timed(lambda: inner(), "outer")()
+    assert "inner" not in watch.seconds and watch.seconds["outer"] >= 0.01
 
 
 @pytest.mark.skipif(not memory.FORGET.exists(), reason="needs /proc of Linux")

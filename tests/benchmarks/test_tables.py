@@ -79,9 +79,9 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     "profiles": [
         {
             "network": "Net", "engine": engine, "work": work, "steps": 8, "n": 64, "density": 0.1,
-            "percent": spread(50.0), "repeats": 5,
+            "percent": spread(50.0), "time_over_layerwise": spread(2.0), "repeats": 5,
         }
-        for engine in ENGINES
+        for engine in ("plain", *ENGINES)
         for work in ("one", "other")
     ],
 }  # fmt: skip

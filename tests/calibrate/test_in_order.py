@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from ftbc.calibrate import in_order as module
 from ftbc.calibrate.in_order import activations, in_order, segments
+from ftbc.calibrate.walk import flow
 from ftbc.graph.ir import INPUT
 from ftbc.graph.ops import Activation
 from ftbc.neuron import IntegrateFire, SpikingMaxPool, Temporal
@@ -18,7 +19,7 @@ from tests.networks import INPUT_SHAPE, NETWORKS, depthwise, residual
 @pytest.fixture(params=["whole", "in parts", "in parts, not kept"])
 def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param != "whole":
-        monkeypatch.setattr(module, "_AT_ONCE", 8 * STEPS * 8 * 64 * 5)  # five images of the largest layer
+        monkeypatch.setattr(flow, "_ROOM", 4 * STEPS * 8 * 64 * 5)  # five images of the largest layer
     if request.param == "in parts, not kept":
         monkeypatch.setattr(module, "_KEPT", 0)
     return request.param
@@ -117,7 +118,7 @@ def test_trains_are_dropped_when_no_layer_reads_them_any_more() -> None:
     x = torch.rand(8, 6, dtype=torch.float64)
     calibration = make_calibration(network, x)
     for site in in_order(calibration.snn, x, STEPS):
-        assert all(set(part) == set(site.segment.sources) for part in site._parts)
+        assert set(site._flow.kept) | {INPUT} == {*site.segment.sources, INPUT}
 
 
 @torch.no_grad()

@@ -78,6 +78,18 @@ def test_check_of_a_good_network(ftbc_command: Command, folder: Path) -> None:
     assert {"name", "kind", "becomes", "shape", "source"} <= report["rows"][0].keys()
 
 
+def test_check_says_where_few_steps_lose_most(ftbc_command: Command, folder: Path) -> None:
+    outcome = ftbc_command(
+        "check", "nets.py:good", "--data", "squares", "--steps", "2", "--images", "20", "--json", "check.json"
+    )
+    assert outcome.status == 0 and not outcome.err
+    assert "T = 2, mean-square, in percent" in outcome.out and "Most is lost at" in outcome.out
+    errors = json.loads((folder / "check.json").read_text())["errors"]
+    lost = {name: e["clipping"] + e["quantisation"] + e["unevenness"] for name, e in errors.items()}
+    assert len(errors) == 2 and f"Most is lost at {max(lost, key=lambda name: lost[name])}:" in outcome.out
+    assert "Most is lost" not in ftbc_command("check", "nets.py:Bad", "--data", "squares", "--steps", "2").out
+
+
 def test_check_of_a_bad_network(ftbc_command: Command, folder: Path) -> None:
     line = (folder / "nets.py").read_text().splitlines().index("        x = torch.sin(self.conv(x))") + 1
     outcome = ftbc_command("check", "nets.py:Bad", "--data", "squares", "--json", "check.json")
@@ -123,6 +135,7 @@ def test_convert_then_evaluate(ftbc_command: Command, folder: Path) -> None:
     assert row["accuracy"] == direct.accuracy and row["synops"] == direct.synops and row["images"] == 12
     assert row["firing_rate"] == direct.firing_rate and 0 <= row["reference_accuracy"] <= 100
     assert all(name in outcome.out for name in direct.firing_rate)
+    assert "Most is lost at" in outcome.out and row["errors"].keys() == direct.firing_rate.keys()
     assert report["model"] == "nets.py:good" and row["recipe"] == snn.recipe.to_dict()
 
 

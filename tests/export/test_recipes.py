@@ -13,7 +13,8 @@ from tests.networks import INPUT_SHAPE, residual
 
 from ..conftest import Refused
 
-CARRIED = ("snnc-potential", "ltb", "ftbc-neuron")  # initial potentials per neuron, a readout, biases per neuron
+CARRIED = ("snnc-potential", "ltb", "ftbc-neuron", "best")
+"""Initial potentials per neuron, a readout, biases per neuron, a readout with weights on the shortcut."""
 REFUSED = {"tsc": "SwitchFire", "snm": "SignedFire", "burst": "BurstFire", "differential": "DifferentialFire"}
 
 

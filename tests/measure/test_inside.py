@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import ftbc
 from ftbc.errors import InputError
-from ftbc.measure.error_split import error_split, parts
+from ftbc.measure.error_split import error_split, parts, unexplained
 from ftbc.measure.inside import BINS, CHANNELS, HIGH, LOW, WATCHED, look_inside
 from ftbc.neuron import IntegrateFire
 from tests.conftest import Refused
@@ -116,8 +116,24 @@ def test_the_parts_add_up_and_each_is_its_formula() -> None:
         squares["quantisation"] += (q[0] - clipped) ** 2
         squares["inherited"] += (q[1] - q[0]) ** 2
         squares["unevenness"] += (float(mean[i]) - q[1]) ** 2
-    split = error_split(a, mean, drive, theta, initial, steps)
-    assert split.to_dict() == pytest.approx({k: v / float(a.pow(2).sum()) for k, v in squares.items()})
+    split = error_split(a.unsqueeze(1), mean.unsqueeze(1), drive.unsqueeze(1), theta, initial, steps)
+    wanted = {k: v / float(a.pow(2).sum()) for k, v in squares.items()}
+    assert split.to_dict() == pytest.approx({**wanted, "unexplained": split.unexplained})
+    assert split.own == {name: getattr(split, name) for name in ("clipping", "quantisation", "unevenness")}
+
+
+def test_unexplained_is_what_the_best_line_of_each_channel_leaves() -> None:
+    a, mean = torch.rand(6, 3, 2, 2, dtype=torch.float64), torch.rand(6, 3, 2, 2, dtype=torch.float64)
+    mean[:, 2] = 0.7  # tells nothing
+    left = whole = 0.0
+    for c in range(3):
+        x, y = mean[:, c].flatten(), a[:, c].flatten()
+        A = torch.stack([x, torch.ones_like(x)], 1)
+        line = A @ torch.linalg.lstsq(A, y.unsqueeze(1), driver="gelsd").solution
+        left += float((y - line[:, 0]).pow(2).sum())
+        whole += float((y - y.mean()).pow(2).sum())
+    assert unexplained(a, mean) == pytest.approx(left / whole)
+    assert unexplained(a, 3 * a + 1) == pytest.approx(0, abs=1e-12) and unexplained(a * 0, mean) == 0
 
 
 @pytest.mark.parametrize("name", ftbc.recipes())

@@ -57,6 +57,22 @@ def test_channels_last_is_equal_to_the_last_bit_and_stays_so(dtype, channels, si
     assert torch.equal(counts, (spikes[0] != 0).sum((0, 2, 3)))
 
 
+@pytest.mark.parametrize("channels_last", [True, False])
+@pytest.mark.parametrize("constant", [True, False])
+def test_spikes_take_the_place_of_currents_where_they_may(channels_last: bool, constant: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    order = torch.channels_last if channels_last else torch.contiguous_format
+    x = torch.randn(12, 5, 4, 4, generator=generator).contiguous(memory_format=order)
+    x = x[:3].expand(4, 3, 5, 4, 4) if constant else x.unflatten(0, (4, 3))
+    theta, b, v = torch.rand(5, generator=generator) + 0.3, torch.zeros(4, 5), torch.zeros(3, 5, 4, 4)
+    before, address = x.clone(), x.data_ptr()
+    wanted, left = fused.integrate_and_fire(x, theta, v, b)
+    assert torch.equal(x, before) and not v.any(), "neither is written over unless it may be"
+    spikes, membrane = fused.integrate_and_fire(x, theta, v, b, overwrite=True)
+    assert wanted.any() and torch.equal(spikes, wanted) and torch.equal(membrane, left)
+    assert (spikes.data_ptr() == address) is not constant
+
+
 def test_channels_last_and_sliced_currents() -> None:
     x = torch.randn(3, 2, 4, 5, 5).to(memory_format=torch.channels_last_3d)[..., ::2]
     theta, b, v = torch.ones(4), torch.zeros(3, 4), torch.zeros(x.shape[1:])

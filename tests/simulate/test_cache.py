@@ -1,4 +1,4 @@
-"""The budget of the layer-wise engine follows the processor's cache."""
+"""The budget of the layer-wise engine follows the processor's cache and the network's weights."""
 
 from __future__ import annotations
 
@@ -8,14 +8,28 @@ import pytest
 
 from ftbc.simulate import cache
 
+MB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def read_anew():
+    cache._second_cache.cache_clear()
+    yield
+    cache._second_cache.cache_clear()
+
 
 @pytest.mark.parametrize(
-    ("size", "expected"),
-    [(1 << 20, 2 << 20), (256 << 10, 1 << 20), (64 << 20, 8 << 20), (0, 4 << 20), (-1, 4 << 20)],
+    ("size", "expected"), [(MB, 4 * MB), (MB // 4, 2 * MB), (64 * MB, 16 * MB), (0, 8 * MB), (-1, 8 * MB)]
 )
-def test_twice_the_second_cache_within_bounds(monkeypatch, size: int, expected: int) -> None:
+def test_four_times_the_second_cache_within_bounds(monkeypatch, size: int, expected: int) -> None:
     monkeypatch.setattr(os, "sysconf", lambda name: size)
-    assert cache.budget.__wrapped__() == expected
+    assert cache.budget() == expected
+
+
+@pytest.mark.parametrize(("weights", "expected"), [(0, 4 * MB), (3 * MB, 4 * MB), (9 * MB, 9 * MB), (99 * MB, 16 * MB)])
+def test_at_least_as_much_as_the_weights(monkeypatch, weights: int, expected: int) -> None:
+    monkeypatch.setattr(os, "sysconf", lambda name: MB)
+    assert cache.budget(weights) == expected
 
 
 def test_where_the_size_is_unknown(monkeypatch) -> None:
@@ -23,4 +37,4 @@ def test_where_the_size_is_unknown(monkeypatch) -> None:
         raise ValueError("unrecognized configuration name")
 
     monkeypatch.setattr(os, "sysconf", unknown)
-    assert cache.budget.__wrapped__() == 4 << 20
+    assert cache.budget() == 8 * MB

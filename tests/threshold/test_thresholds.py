@@ -73,6 +73,13 @@ def test_mean_square_is_within_one_grid_step_of_the_search_over_all_activations(
 def test_rounding_changes_the_choice() -> None:
     seen = _gathered(_activations(), "channel")
     assert not torch.equal(MeanSquare("nearest")(seen, 2), MeanSquare("floor")(seen, 2))
+    bounded = MeanSquare(most_steps=4)
+    assert torch.equal(bounded(seen, 32), MeanSquare()(seen, 4)) and torch.equal(
+        bounded(seen, 2), MeanSquare()(seen, 2)
+    )
+    assert not torch.equal(MeanSquare()(seen, 32), MeanSquare()(seen, 4))
+    with pytest.raises(RecipeError, match="most_steps"):
+        MeanSquare(most_steps=-1)
 
 
 def test_the_number_of_batches_does_not_matter() -> None:

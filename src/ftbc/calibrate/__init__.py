@@ -9,11 +9,18 @@ from ftbc.calibrate.bias import BiasCorrection
 from ftbc.calibrate.delay import DelayedReadout
 from ftbc.calibrate.distribution_aware import DistributionAware
 from ftbc.calibrate.ftbc import FTBC
+from ftbc.calibrate.gain import Gain
 from ftbc.calibrate.potential import PotentialCorrection
+from ftbc.calibrate.quantile import QuantileBias
+from ftbc.calibrate.read_out import ReadOut
+from ftbc.calibrate.refit import Refit
 from ftbc.calibrate.released import ReleasedFTBC
+from ftbc.calibrate.search import CorrelationSearch
+from ftbc.calibrate.walk import calibrate
 from ftbc.calibrate.weight import WeightCorrection
 
 __all__ = [
-    "FTBC", "BiasCorrection", "Calibration", "Calibrator", "DelayedReadout", "DistributionAware", "PotentialCorrection",
-    "ReleasedFTBC", "ThresholdBalance", "WeightCorrection",
+    "FTBC", "BiasCorrection", "Calibration", "Calibrator", "CorrelationSearch", "DelayedReadout", "DistributionAware",
+    "Gain", "PotentialCorrection", "QuantileBias", "ReadOut", "Refit", "ReleasedFTBC", "ThresholdBalance",
+    "WeightCorrection", "calibrate",
 ]  # fmt: skip

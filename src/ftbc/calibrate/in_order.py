@@ -1,28 +1,26 @@
 """The neuron sites of a network one after another, each with its currents over all steps and images.
 
 Many calibrations go layer by layer: what a layer receives is known only once all layers before it are calibrated.
-Released code runs the whole network anew for each layer, L networks of T steps. Here every layer runs once: the spike
-trains of the layers before are kept, a bit for each spike, and only as long as a later layer reads them. Images are
-taken in parts that fit into memory; what a calibration learns, it learns from all of them before the next layer's turn.
+Released code runs the whole network anew for each layer, L networks of T steps. Here every layer runs once on what the
+layers before it have sent, which a `Flow` keeps. A site is visited whole, every neuron on every image, for methods that
+change what neurons are; those that also change weights, on rows of what reaches a site, take part in a `walk` over the
+same flow (`walk/conduct.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ftbc.calibrate.walk.flow import Flow
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.ops import Activation
-from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.spiking import Spiking
 from ftbc.neuron.temporal import Temporal
 
-_AT_ONCE = 1 << 26
-"""Bytes that the largest layer may take over the images and steps computed at once."""
 _KEPT = 1 << 28
 """Bytes of a layer's currents that are kept from the moment they are looked at until they are fired."""
 _ANN_IMAGES = 64
@@ -50,16 +48,6 @@ class Segment:
                 values[node.name] = node.module(*inputs)
         return values[self.site.inputs[0]]
 
-    def over_time(self, values: Tensors, steps: int) -> Tensor:
-        """The site's currents ``[T, N, ...]`` from spike trains ``[T, N, ...]`` and the image ``[N, ...]``."""
-        if self.sources == (INPUT,):
-            current = self(values)
-            return current.expand(steps, *current.shape)
-        folded = {
-            name: torch.cat([value] * steps) if name == INPUT else value.flatten(0, 1) for name, value in values.items()
-        }
-        return self(folded).unflatten(0, (steps, -1))
-
 
 def segments(graph: Graph, sites: type[nn.Module]) -> list[Segment]:
     """What leads to each site of a graph, in order; sites: the kind of module at which segments begin and end."""
@@ -81,11 +69,11 @@ def _segment(graph: Graph, site: Node, sites: type[nn.Module]) -> Segment:
 class Site:
     """A layer of neurons at its turn: all layers before it are settled, none behind it has run."""
 
-    def __init__(self, segment: Segment, parts: list[dict[str, Callable[[], Tensor]]], steps: int) -> None:
+    def __init__(self, segment: Segment, flow: Flow) -> None:
         self.node = segment.site
         self.segment = segment
-        self.steps = steps
-        self._parts = parts
+        self.steps = flow.steps
+        self._flow = flow
         self._currents: list[Tensor] | None = None
 
     @property
@@ -101,8 +89,8 @@ class Site:
             return
         kept: list[Tensor] | None = []
         size = 0
-        for part in self._parts:
-            current = self.segment.over_time({name: part[name]() for name in self.segment.sources}, self.steps)
+        for part in range(len(self._flow.parts)):
+            current = self._flow.over_time(self.node.inputs[0], part)
             size += current.untyped_storage().nbytes()
             kept = [*kept, current] if kept is not None and size <= _KEPT else None
             yield current
@@ -119,31 +107,24 @@ class Site:
 
     def mean_inputs(self) -> Tensors:
         """The mean over time of each source of the segment, ``[N, ...]``."""
-        means: dict[str, list[Tensor]] = {name: [] for name in self.segment.sources}
-        for part in self._parts:
-            for name, rows in means.items():
-                rows.append(part[name]() if name == INPUT else part[name]().mean(0))
-        return {name: torch.cat(rows) for name, rows in means.items()}
+        flow = self._flow
+        alike = flow.parts[0].new_full((self.steps,), 1 / self.steps)
+        return {
+            name: torch.cat([flow.mean(name, part, alike) for part in range(len(flow.parts))])
+            for name in self.segment.sources
+        }
 
 
 def in_order(snn: Graph, x: Tensor, steps: int) -> Iterator[Site]:
     """Each layer of neurons in turn; what it becomes until the next is asked for is what fires."""
+    flow = Flow(snn, x, steps)
     found = segments(snn, Temporal)
-    last_reader = {name: index for index, segment in enumerate(found) for name in segment.sources}
-    largest = x.element_size() * max(torch.Size(node.shape).numel() for node in snn)
-    images = x.split(max(1, _AT_ONCE // (steps * largest)))
-    parts: list[dict[str, Callable[[], Tensor]]] = [{INPUT: lambda part=part: part} for part in images]
     for index, segment in enumerate(found):
-        name, module = segment.site.name, segment.site.module
-        site = Site(segment, parts, steps)
-        if isinstance(module, Spiking):
+        site = Site(segment, flow)
+        if isinstance(segment.site.module, Spiking):
             yield site
-        if name in last_reader:
-            for part, spikes in zip(parts, site.spikes(), strict=True):
-                part[name] = _kept(spikes, module)
-        for part in parts:
-            for done in [source for source in part if last_reader.get(source, index) <= index]:
-                del part[done]
+        if any(segment.site.name in later.sources for later in found[index + 1 :]):
+            flow.keep(segment.site.name, site.spikes())
 
 
 def activations(ann: Graph, x: Tensor) -> Iterator[Tensor]:
@@ -161,18 +142,3 @@ def activations(ann: Graph, x: Tensor) -> Iterator[Tensor]:
         values = {name: value for name, value in values.items() if last_reader.get(name, 0) > index}
         if segment.site.name in last_reader:
             values[segment.site.name] = a
-
-
-def _kept(spikes: Tensor, module: nn.Module) -> Callable[[], Tensor]:
-    """A function that gives spikes ``[T, N, C, ...]`` back, made of their bits if all are of one size."""
-    if type(module) is not IntegrateFire:
-        return lambda: spikes
-    # Channels innermost, as convolutions are fastest.
-    fired = (spikes != 0).movedim(2, -1).contiguous()
-    bits, shape, theta = np.packbits(fired.cpu().numpy()), fired.shape, module.spread(module.threshold)
-
-    def unpacked() -> Tensor:
-        flat = torch.from_numpy(np.unpackbits(bits, count=shape.numel())).to(theta.device)
-        return flat.view(shape).movedim(-1, 2) * theta
-
-    return unpacked

@@ -23,6 +23,7 @@ from ftbc.cli.evaluate import evaluate
 from ftbc.cli.export import export
 from ftbc.cli.methods import methods
 from ftbc.cli.report import report
+from ftbc.cli.reproduce import reproduce
 from ftbc.cli.search import search
 from ftbc.cli.train import train
 from ftbc.errors import FtbcError, InputError
@@ -35,7 +36,7 @@ app = typer.Typer(
     help="Turn trained PyTorch networks into spiking ones that are right from their first time steps.",
     epilog="Every command takes --debug, which shows the whole traceback of an error.",
 )
-for command in (demo, check, convert, evaluate, compare, report, bench, search, train, methods):
+for command in (demo, check, convert, evaluate, compare, reproduce, report, bench, search, train, methods):
     app.command()(command)
 app.add_typer(data, name="data")
 app.add_typer(export, name="export")

@@ -43,11 +43,15 @@ from ftbc.cli.options import (
 from ftbc.cli.progress import progress_bar
 from ftbc.data import Images
 from ftbc.errors import FtbcError, InputError, RecipeError
+from ftbc.measure.inside import look_inside
 from ftbc.processes import Team, leads, team
 from ftbc.protocol.fingerprint import of_bytes
 from ftbc.protocol.kept_evaluation import KeptEvaluations
-from ftbc.report.table import accuracy_table, energy_table
+from ftbc.report.table import accuracy_table, energy_table, error_table
 from ftbc.simulate import require_engine
+
+_LOOKED_INTO = 32
+"""Images on which the errors of layers are measured."""
 
 
 def evaluate(
@@ -65,7 +69,7 @@ def evaluate(
     stop: Annotated[float | None, typer.Option(help="Also show what stopping at this confidence does: 0.99")] = None,
     engine: Engine = "layerwise",
     whole: Rounded = False,
-    layers: Annotated[bool, typer.Option(help="Also show the firing rate of each layer")] = False,
+    layers: Annotated[bool, typer.Option(help="Also show firing rates and errors of each layer")] = False,
     energy: Annotated[bool, typer.Option(help="Also show the energy under every model, at each step")] = False,
     results: Annotated[
         Path | None, typer.Option(help="Folder that keeps networks and counts: run again after a kill, it goes on")
@@ -108,6 +112,18 @@ def evaluate(
                 result = ftbc.evaluate(
                     spiking, test, network, stop=rule, engine=engine, progress=progress, team=own, kept=counts
                 )
+            if not own.leads:
+                continue
+            origin = f"from {snn}" if chosen is None else f"{len(chosen)} calibration images, seed {seed}"
+            typer.echo(f"{spiking.recipe.name}, T = {spiking.steps}, {origin}\n{result}\n")
+            if energy:
+                typer.echo(f"{energy_table(result)}\n")
+            errors = {}
+            if layers:
+                few = test.take(min(_LOOKED_INTO, len(test))).tensor().to(own.device)
+                inside = look_inside(spiking, few, network)
+                typer.echo(f"in percent, on {inside.images} images:\n{error_table(inside.layers)}\n")
+                errors = {layer.name: layer.split.to_dict() for layer in inside.layers if layer.split is not None}
             rows.append(
                 {
                     "recipe": spiking.recipe.to_dict(),
@@ -118,14 +134,11 @@ def evaluate(
                     "calibration_images": None if chosen is None else len(chosen),
                     "conversion_seconds": seconds,
                     **result.to_dict(),
+                    **({"errors": errors} if layers else {}),
                     "energies": result.energies(),
                     "reference_energies": result.reference_energies(),
                 }
             )
-            if own.leads:
-                origin = f"from {snn}" if chosen is None else f"{len(chosen)} calibration images, seed {seed}"
-                typer.echo(f"{spiking.recipe.name}, T = {spiking.steps}, {origin}\n{result}\n")
-                _show_more(result, energy, layers)
     if not own.leads:
         return
     if len(rows) > 1:
@@ -151,14 +164,6 @@ def _convert(
     given = placed(images, own)
     snn = ftbc.convert(network, given, steps, method, seed=seed, progress=progress, team=own)
     return rounded(snn, images) if whole else snn
-
-
-def _show_more(result: ftbc.Evaluation, energy: bool, layers: bool) -> None:
-    if energy:
-        typer.echo(f"{energy_table(result)}\n")
-    if layers:
-        for name, rate in result.firing_rate.items():
-            typer.echo(f"{name:24} {rate:.4f}")
 
 
 @contextmanager

@@ -134,9 +134,9 @@ def find_some_test(source: str | None, normalise: str | None, seed: int) -> Imag
     return found.subset(draw_balanced(found.labels, min(REPORT_IMAGES, len(found)), seed))
 
 
-def find_example(source: str | None, normalise: str | None, seed: int) -> Images:
-    """One image, for what depends on shapes alone."""
-    return normalised(_train_split(source or USUAL_DATA, 1, seed), normalise)
+def find_some_training(source: str | None, normalise: str | None, images: int, seed: int) -> Images:
+    """A few images; one is enough for what depends on shapes alone."""
+    return normalised(_train_split(source or USUAL_DATA, images, seed), normalise)
 
 
 def find_recipe(name: str) -> Recipe:

@@ -22,7 +22,7 @@ def fold(graph: Graph) -> None:
     for node in graph.of_type(Affine):
         _fold_into_previous(graph, node)
     for node in graph.of_type(Affine):
-        _fold_into_next(graph, node)
+        fold_into_next(graph, node)
 
 
 def _fold_into_previous(graph: Graph, node: Node) -> None:
@@ -42,7 +42,8 @@ def _fold_into_previous(graph: Graph, node: Node) -> None:
         graph.bypass(node.name)
 
 
-def _fold_into_next(graph: Graph, node: Node) -> None:
+def fold_into_next(graph: Graph, node: Node) -> None:
+    """Fold one affine map into all that read it, if they are layers with weights; it stays as it is otherwise."""
     readers = graph.users(node.name)
     if not readers or graph.output == node.name:
         return

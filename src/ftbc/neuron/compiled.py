@@ -10,39 +10,40 @@ import numpy as np
 
 # No fastmath: sums must round as torch rounds them. No prange: numba's threads and torch's are one OpenMP pool, and
 # each call would change the number of threads that the other works with; `fused` shares out the images instead.
+# In place: writing spikes elsewhere takes twice the time, most of it for memory.
 @numba.njit(nogil=True, cache=True)
-def integrate_and_fire(x: Any, theta: Any, v: Any, b: Any, spikes: Any, first: int, last: int) -> None:
-    """Images ``first`` to ``last`` of a layer whose pixels lie side by side; v and spikes are written.
+def integrate_and_fire(x: Any, theta: Any, v: Any, b: Any, first: int, last: int) -> None:
+    """Images ``first`` to ``last`` of a layer whose pixels lie side by side; x, the currents, become the spikes.
 
-    x: ``[1 or T, N, C, P]``; theta: ``[C]``; v: ``[N, C, P]``; b: ``[T, C]``; spikes: ``[T, N, C, P]``.
+    x: ``[T, N, C, P]``; theta: ``[C]``; v: ``[N, C, P]``, written, too; b: ``[T, C]``.
     """
-    steps, _, channels, positions = spikes.shape
+    steps, _, channels, positions = x.shape
+    nothing = theta.dtype.type(0)  # not a plain 0: that would make the loop one of float64
     for n in range(first, last):
         for c in range(channels):
             threshold = theta[c]
-            nothing = threshold * 0
             membrane = v[n, c]
             for t in range(steps):
-                current, sent, bias = x[min(t, len(x) - 1), n, c], spikes[t, n, c], b[t, c]
+                current, bias = x[t, n, c], b[t, c]
                 for p in range(positions):
                     u = membrane[p] + current[p]
                     u = u + bias
                     s = threshold if u >= threshold else nothing
-                    sent[p] = s
+                    current[p] = s
                     membrane[p] = u - s
 
 
-_AT_ONCE = 2048
+_AT_ONCE = 1024
 """Neurons whose membranes and constants stay in the innermost cache over all steps."""
 
 
 @numba.njit(nogil=True, cache=True)
-def integrate_and_fire_channels_last(x: Any, theta: Any, v: Any, b: Any, spikes: Any, first: int, last: int) -> None:
+def integrate_and_fire_channels_last(x: Any, theta: Any, v: Any, b: Any, first: int, last: int) -> None:
     """As `integrate_and_fire` where the channels of a pixel lie side by side.
 
-    x: ``[1 or T, N, P * C]``; theta: ``[C]``; v: ``[N, P * C]``; b: ``[T, C]``; spikes: ``[T, N, P * C]``.
+    x: ``[T, N, P * C]``; theta: ``[C]``; v: ``[N, P * C]``; b: ``[T, C]``.
     """
-    steps, _, neurons = spikes.shape
+    steps, _, neurons = x.shape
     channels = len(theta)
     chunk = max(1, _AT_ONCE // channels) * channels
     # Constants repeated to the length of a chunk make one long loop of many short ones, which can be vectorised.
@@ -51,18 +52,18 @@ def integrate_and_fire_channels_last(x: Any, theta: Any, v: Any, b: Any, spikes:
         thresholds[begin : begin + channels] = theta
         for t in range(steps):
             biases[t, begin : begin + channels] = b[t]
-    nothing = theta[0] * 0
+    nothing = theta.dtype.type(0)
     for n in range(first, last):
         for begin in range(0, neurons, chunk):
             end = min(begin + chunk, neurons)
             membrane = v[n, begin:end]
             for t in range(steps):
-                current, sent, bias = x[min(t, len(x) - 1), n, begin:end], spikes[t, n, begin:end], biases[t]
+                current, bias = x[t, n, begin:end], biases[t]
                 for p in range(end - begin):
                     u = membrane[p] + current[p]
                     u = u + bias[p]
                     s = thresholds[p] if u >= thresholds[p] else nothing
-                    sent[p] = s
+                    current[p] = s
                     membrane[p] = u - s
 
 

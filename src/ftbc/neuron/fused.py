@@ -23,31 +23,31 @@ def usable(x: Tensor, theta: Tensor, b: Tensor) -> bool:
     return simple and x.numel() > 0 and not x.requires_grad and _kernels() is not None
 
 
-def integrate_and_fire(x: Tensor, theta: Tensor, v: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+def integrate_and_fire(
+    x: Tensor, theta: Tensor, v: Tensor, b: Tensor, overwrite: bool = False
+) -> tuple[Tensor, Tensor]:
     """Spikes ``[T, N, C, ...]`` and the membrane that is left, in the memory format of the currents.
 
     x: currents ``[T, N, C, ...]``; theta: ``[1]`` or ``[C]``; v: the membrane before, ``[N, C, ...]``; b: ``[T, 1]``
-    or ``[T, C]``.
+    or ``[T, C]``; overwrite: whether the spikes may take the place of the currents, and the new membrane the old one's.
     """
     kernels = _kernels()
     assert kernels is not None
     steps, images, channels = x.shape[:3]
-    rows = x[:1] if x.stride(0) == 0 else x  # a constant current is an expanded view: read it once
+    rows = x[:1] if x.stride(0) == 0 else x  # a constant current is an expanded view
     channels_last = x.ndim == 5 and rows.flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
     if channels_last:
-        kernel = kernels.integrate_and_fire_channels_last
-        rows, v = rows.movedim(2, -1), v.movedim(1, -1)
+        kernel, inner = kernels.integrate_and_fire_channels_last, (-1,)
+        x, v = x.movedim(2, -1), v.movedim(1, -1)
     else:
-        kernel = kernels.integrate_and_fire
-    v = v.contiguous().clone()
-    spikes = torch.empty((steps, *v.shape), dtype=x.dtype)
-    inner = (-1,) if channels_last else (channels, -1)
-    currents = rows.reshape(len(rows), images, *inner).numpy()
-    membranes, sent = v.view(images, *inner).numpy(), spikes.view(steps, images, *inner).numpy()
+        kernel, inner = kernels.integrate_and_fire, (channels, -1)
+    v = v.contiguous() if overwrite else v.contiguous().clone()
+    spikes = x if overwrite and x.is_contiguous() else x.new_empty(x.shape).copy_(x)
+    currents, membranes = spikes.view(steps, images, *inner).numpy(), v.view(images, *inner).numpy()
     thresholds, biases = theta.expand(channels).contiguous().numpy(), b.expand(steps, channels).contiguous().numpy()
 
     def share(first: int, last: int) -> None:
-        kernel(currents, thresholds, membranes, biases, sent, first, last)
+        kernel(currents, thresholds, membranes, biases, first, last)
 
     over_images(share, images, spikes.numel() // _WORTH_A_THREAD)
     return (spikes.movedim(-1, 2), v.movedim(-1, 1)) if channels_last else (spikes, v)

@@ -49,18 +49,26 @@ class IntegrateFire(Spiking):
         return means.mean().reshape(1) if b.numel() == 1 else means
 
     def run(self, x: Tensor) -> Tensor:
+        return self._run(x)
+
+    def consume(self, x: Tensor) -> Tensor:
+        return self._run(x, overwrite=True)
+
+    def _run(self, x: Tensor, overwrite: bool = False) -> Tensor:
         self._require(len(x))
-        spikes, self.v = over_time(self, x, self.membrane(x[0]), self.bias[self.t : self.t + len(x)])
+        v = torch.empty_like(x[0]).copy_(self.spread(self.initial)) if self.v is None else self.v
+        spikes, self.v = over_time(self, x, v, self.bias[self.t : self.t + len(x)], overwrite)
         self.t += len(x)
         return spikes
 
 
-def over_time(neurons: Spiking, x: Tensor, v: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+def over_time(neurons: Spiking, x: Tensor, v: Tensor, rows: Tensor, overwrite: bool = False) -> tuple[Tensor, Tensor]:
     """Plain steps of neurons of any kind: spikes ``[T, N, ...]`` and the membrane ``[N, ...]`` that is left.
 
-    x: currents ``[T, N, ...]``; v: the membrane before; rows: the biases of these steps.
+    x: currents ``[T, N, ...]``; v: the membrane before; rows: the biases of these steps; overwrite: whether the
+    spikes may take the place of the currents, and the new membrane that of the old one.
     """
     if fused.usable(x, neurons.threshold, rows):
-        return fused.integrate_and_fire(x, neurons.threshold, v, rows)
+        return fused.integrate_and_fire(x, neurons.threshold, v, rows, overwrite)
     b = torch.stack([neurons.spread(row) for row in rows]).unsqueeze(1)
     return integrate_and_fire(x, neurons.spread(neurons.threshold), v, b)

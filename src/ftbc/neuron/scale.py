@@ -9,11 +9,13 @@ before. What meets no weights, such as an identity shortcut, stays as one factor
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ftbc.graph.fold import fold
+from ftbc.graph.fold import fold, fold_into_next
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.ops import Affine, AveragePool, Concat, Pad, Reduce, Reshape, Slice, Sum
 from ftbc.neuron.max_pool import SpikingMaxPool
@@ -38,6 +40,24 @@ def scale_thresholds_to_one(graph: Graph) -> None:
     fold(graph)
 
 
+def amplify(graph: Graph, value: str, factor: Tensor) -> None:
+    """Let a positive factor act on a value, for all that read it, through the weights that read it where there are any.
+
+    All nodes that the graph has stay, under their names; what meets no weights is a new node.
+    """
+    before = set(graph.nodes)
+    multiply(graph, value, factor)
+    _move_forward(graph, fixed=before)
+    for node in [node for node in graph.of_type(Affine) if node.name not in before]:
+        reader, *others = graph.users(node.name) or [node]
+        if not others and reader is not node and isinstance(reader.module, Affine) and graph.output != node.name:
+            assert isinstance(node.module, Affine)
+            graph.replace_module(reader.name, Affine(node.module.scale * reader.module.scale, reader.module.shift))
+            graph.bypass(node.name)
+        else:
+            fold_into_next(graph, node)
+
+
 def multiply(graph: Graph, value: str, factor: Tensor) -> None:
     """Give all readers of a value, and the output if it is that, the value times a factor: one for each reader, so
     that each can fold it into its own weights."""
@@ -59,17 +79,17 @@ def _factor_node(graph: Graph, value: str, factor: Tensor, suffix: str, readers:
     return name
 
 
-def _move_forward(graph: Graph) -> None:
+def _move_forward(graph: Graph, fixed: Collection[str] = ()) -> None:
     """Push factors behind operations that treat each channel alike, until weights or a sum take them."""
     for node in list(graph):
         if isinstance(node.module, (*AveragePool, *CHANNELWISE, Reshape, Concat)):
-            while _move_behind(graph, node):  # one factor may stand before another
+            while _move_behind(graph, node, fixed):  # one factor may stand before another
                 pass
     graph.prune()
 
 
-def _move_behind(graph: Graph, node: Node) -> bool:
-    factors = [_factor(graph, name) for name in node.inputs]
+def _move_behind(graph: Graph, node: Node, fixed: Collection[str]) -> bool:
+    factors = [None if name in fixed else _factor(graph, name) for name in node.inputs]
     moved = factor_behind(node, factors, graph)
     if moved is None:
         return False

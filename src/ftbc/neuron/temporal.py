@@ -26,3 +26,7 @@ class Temporal(nn.Module, ABC):
     @abstractmethod
     def run(self, x: Tensor) -> Tensor:
         """Several steps at once, from the present state: ``[T, N, ...]`` from ``[T, N, ...]``."""
+
+    def consume(self, x: Tensor) -> Tensor:
+        """As `run`, of values that nobody needs afterwards: a faster way may write its outputs over them."""
+        return self.run(x)

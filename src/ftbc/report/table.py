@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ftbc.measure.evaluation import Evaluation
+from ftbc.measure.inside import LayerInside
 from ftbc.measure.speed import Speed
 
 
@@ -34,9 +35,44 @@ def energy_table(found: Evaluation, cached: bool = False) -> str:
         lines.append([str(t), f"{accuracy:.2f}%", *(f"{row[t - 1]:.4g}" for row in energies.values())])
     reference = "-" if found.reference_accuracy is None else f"{found.reference_accuracy:.2f}%"
     lines.append(["ANN", reference, *(f"{ann[name]:.4g}" if name in ann else "-" for name in energies)])
+    return f"energy in microjoules an image:\n{_aligned(lines)}"
+
+
+def error_table(layers: Sequence[LayerInside]) -> str:
+    """Firing rates, where each layer of plain neurons departs from the ANN, in percent, and at which one most is lost.
+
+    >>> from ftbc.measure.error_split import ErrorSplit
+    >>> split = ErrorSplit(0.5, 0.125, 0.03125, 0.25, 0.0625, 0.375)
+    >>> print(error_table([LayerInside("relu", (4,), (1, 1, 1), [0.25, 0.5], split, None, [], [], [], [])]))
+    layer  firing rate  clipping  quantisation  unevenness  inherited  total  unexplained
+     relu       0.3750      12.5           3.1         6.2       25.0   50.0         37.5
+    Most is lost at relu: clipping 12.5 %. Least is told at relu: 37.5 % of the variance is unexplained.
+    """
+    words = ["clipping", "quantisation", "unevenness", "inherited", "total", "unexplained"]
+    lines, known = [["layer", "firing rate", *words]], {}
+    for layer in layers:
+        shares = {} if layer.split is None else layer.split.to_dict()
+        cells = [f"{100 * shares[word]:.1f}" if word in shares else "-" for word in words]
+        lines.append([layer.name, f"{sum(layer.rate) / len(layer.rate):.4f}", *cells])
+        if layer.split is not None:
+            known[layer.name] = layer.split
+    if not known:
+        return f"{_aligned(lines)}\nErrors are known of plain neurons alone, in the units of the ANN."
+    lossy = max(known, key=lambda name: sum(known[name].own.values()))
+    vague = max(known, key=lambda name: known[name].unexplained)
+    own = known[lossy].own
+    part = max(own, key=lambda name: own[name])
+    return (
+        f"{_aligned(lines)}\nMost is lost at {lossy}: {part} {100 * own[part]:.1f} %. Least is told at {vague}: "
+        f"{100 * known[vague].unexplained:.1f} % of the variance is unexplained."
+    )
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Cells in columns, to the right."""
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    rows = ["  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines]
-    return "\n".join(["energy in microjoules an image:", *rows])
+    rows = ("  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines)
+    return "\n".join(rows)
 
 
 def speed_table(rows: Sequence[Speed]) -> str:

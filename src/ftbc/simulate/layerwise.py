@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from ftbc.graph.ir import INPUT, Graph, Node
+from ftbc.graph.ops import Sum
 from ftbc.neuron.temporal import Temporal
 from ftbc.simulate.cache import budget
-from ftbc.simulate.schedule import rest, together, varying
+from ftbc.simulate.schedule import read_once, rest, together, varying
 
 Observer = Callable[[Node, list[Tensor], Tensor, int], None]
 """Sees a node, its inputs and its output, each ``[steps, N, ...]``, and the number of the first of these steps."""
@@ -32,7 +33,7 @@ def layerwise(
     """The output at each step, ``[T, N, ...]``, from rest.
 
     x: ``[N, ...]``, presented at each step, or ``[T, N, ...]`` with ``time_first``. room: bytes that the largest layer
-    may take over the images and steps taken at once; by default what the cache holds.
+    may take over the images and steps taken at once; by default `cache.budget`.
     """
     images, chunk = portion(graph, steps, room)
     parts = x.split(images, dim=1 if time_first else 0)
@@ -44,13 +45,14 @@ def portion(graph: Graph, steps: int, room: int | None = None) -> tuple[int, int
     fewer steps than a layer needs at once.
     """
     largest = 4 * max(torch.Size(node.shape).numel() for node in graph)
-    room = budget() if room is None else room
+    room = budget(sum(weights.nbytes for weights in graph.parameters())) if room is None else room
     chunk = max(1, min(steps, max(room // largest, together(graph))))
     return max(1, room // (largest * chunk)), chunk
 
 
 def _in_chunks(graph: Graph, x: Tensor, steps: int, chunk: int, time_first: bool, observe: Observer | None) -> Tensor:
     changing = varying(graph, time_first)
+    spent = set() if observe is not None else changing & read_once(graph)
     released = graph.released_after()
     constant = {} if time_first else {INPUT: x}
     for node in graph:
@@ -69,11 +71,15 @@ def _in_chunks(graph: Graph, x: Tensor, steps: int, chunk: int, time_first: bool
 
         for node in graph:
             if isinstance(node.module, Temporal):
-                values[node.name] = node.module.run(over_time(node.inputs[0])).flatten(0, 1)
+                run = node.module.consume if node.inputs[0] in spent else node.module.run
+                values[node.name] = run(over_time(node.inputs[0])).flatten(0, 1)
             elif node.name in changing:
                 # Joined, not expanded and flattened: that would lose the order of a value in memory, and the last bit.
                 inputs = [values[i] if i in changing else torch.cat([values[i]] * count) for i in node.inputs]
-                values[node.name] = node.module(*inputs)
+                if isinstance(node.module, Sum):
+                    values[node.name] = node.module.consume(inputs, [i in spent for i in node.inputs])
+                else:
+                    values[node.name] = node.module(*inputs)
             if observe is not None:
                 observe(node, [over_time(name) for name in node.inputs], over_time(node.name), start)
             for name in released.get(node.name, ()):

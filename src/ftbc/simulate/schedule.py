@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from torch import nn
+
 from ftbc.errors import InputError
 from ftbc.graph.ir import INPUT, Graph
+from ftbc.graph.ops import Sum
 from ftbc.neuron.temporal import Temporal
 
 ENGINES = ("layerwise", "stepwise", "event")
@@ -26,6 +31,17 @@ def varying(graph: Graph, input_varies: bool) -> set[str]:
         if isinstance(node.module, Temporal) or any(name in found for name in node.inputs):
             found.add(node.name)
     return found
+
+
+_MAKES_ANEW = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear, Sum)
+"""Modules whose output is memory of its own; a view would share it."""
+
+
+def read_once(graph: Graph) -> set[str]:
+    """Names of the values that one node alone reads and that have memory of their own: it may be written over then."""
+    readers = Counter(name for node in graph for name in node.inputs)
+    made = (node for node in graph.of_type(*_MAKES_ANEW) if len(node.inputs) > 1 or not isinstance(node.module, Sum))
+    return {node.name for node in made if readers[node.name] == 1 and node.name != graph.output}
 
 
 def together(graph: Graph) -> int:

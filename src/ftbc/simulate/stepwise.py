@@ -8,22 +8,18 @@ from torch import Tensor
 
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.neuron.temporal import Temporal
-from ftbc.simulate.schedule import require_single_steps, rest, varying
+from ftbc.simulate.schedule import read_once, require_single_steps, rest, varying
 
 Cell = Callable[[Node, Tensor], Tensor]
 """What a neuron does with its current at this step; by default the neuron's own `forward`."""
-
-
-def _own_step(node: Node, current: Tensor) -> Tensor:
-    return node.module(current)
 
 
 class Stepper:
     """Runs one step at a time from rest. With ``constant`` the input is the same at each step since the reset, and
     what depends on it alone is computed at the first step and kept."""
 
-    def __init__(self, graph: Graph, constant: bool, cell: Cell = _own_step) -> None:
-        if cell is _own_step:
+    def __init__(self, graph: Graph, constant: bool, cell: Cell | None = None) -> None:
+        if cell is None:
             require_single_steps(graph)
         self.graph = graph
         self.cell = cell
@@ -31,6 +27,7 @@ class Stepper:
         self.once = [node for node in graph if node.name not in changing]
         self.each = [node for node in graph if node.name in changing]
         self.read_later = {name for node in self.each for name in node.inputs} - changing
+        self.spent = changing & read_once(graph)
         self.released = graph.released_after()
         self.kept: dict[str, Tensor] | None = None
         self.reset()
@@ -60,15 +57,24 @@ class Stepper:
 
     def _run(self, nodes: list[Node], values: dict[str, Tensor], keep: set[str]) -> None:
         for node in nodes:
-            inputs = [values[name] for name in node.inputs]
-            temporal = isinstance(node.module, Temporal)
-            values[node.name] = self.cell(node, inputs[0]) if temporal else node.module(*inputs)
+            values[node.name] = self._value(node, [values[name] for name in node.inputs])
             for name in self.released.get(node.name, ()):
                 if name not in keep:
                     del values[name]
 
+    def _value(self, node: Node, inputs: list[Tensor]) -> Tensor:
+        if not isinstance(node.module, Temporal):
+            return node.module(*inputs)
+        if self.cell is not None:
+            return self.cell(node, inputs[0])
+        if node.inputs[0] in self.spent:
+            return node.module.consume(inputs[0].unsqueeze(0))[0]
+        return node.module(inputs[0])
 
-def stepwise(graph: Graph, x: Tensor, steps: int, time_first: bool = False, cell: Cell = _own_step) -> Iterator[Tensor]:
+
+def stepwise(
+    graph: Graph, x: Tensor, steps: int, time_first: bool = False, cell: Cell | None = None
+) -> Iterator[Tensor]:
     """Yield the output at each step, ``[N, ...]``, from rest; x as for `layerwise`."""
     stepper = Stepper(graph, constant=not time_first, cell=cell)
     for t in range(steps):

@@ -16,19 +16,31 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from ftbc.errors import RecipeError
 from ftbc.threshold.activations import Activations, Grain
 from ftbc.threshold.base import SiteBySite
 
 
 @dataclass(frozen=True)
 class MeanSquare(SiteBySite):
-    """Grid search over ``1.00, 0.99 .. 0.06`` of the maximum; the error is taken from the histogram."""
+    """Grid search over ``1.00, 0.99 .. 0.06`` of the maximum; the error is taken from the histogram.
+
+    most_steps: thresholds for so many steps serve more, too, as in a network that is read before its last step; 0: no
+    such bound.
+    """
 
     rounding: Literal["nearest", "floor"] = "nearest"
     grain: Grain = "channel"
+    most_steps: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.most_steps < 0:
+            raise RecipeError(f"{self}: most_steps must not be negative")
 
     def __call__(self, activations: Activations, steps: int) -> Tensor:
         """The threshold of each group for ``steps`` steps."""
+        steps = min(steps, self.most_steps or steps)
         a = activations.centres
         fractions = 1 - 0.01 * torch.arange(95, dtype=a.dtype, device=a.device)
         theta = fractions[:, None]

@@ -1,0 +1,58 @@
+"""The worth of a spike: the slope with which a layer's spike counts stand for its activations.
+
+A neuron resets by theta when it fires; what its spike is worth to others need not be that. With n the number of spikes
+in T steps and a the activation, least squares says
+
+    a  ~  g n / T + offset ,     g = T Cov(n, a) / Var n
+
+and g in the place of theta makes the mean spikes follow the activations with the least error up to an offset, which a
+refit behind absorbs in its bias (without such a refit a gain does harm). The factor g / theta goes into the weights
+that read the spikes; an identity shortcut gets a factor per channel, a synapse of its own. A channel that is silent,
+or whose spikes do not rise with its activation, keeps theta.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ftbc.calibrate.walk import Layer, LayerCalibrator
+from ftbc.errors import RecipeError
+from ftbc.neuron.functional import integrate_and_fire
+
+
+@dataclass(frozen=True)
+class Gain(LayerCalibrator):
+    """What a spike is worth, by least squares; rows: from about how many currents of a channel (as `QuantileBias`)."""
+
+    rows: int = 65536
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rows < 1:
+            raise RecipeError(f"{self}: rows must be at least 1")
+
+    def at(self, layer: Layer) -> None:
+        """Set the amplitude of one layer's spikes."""
+        neuron = layer.neuron
+        if neuron is None:
+            return
+        sample = layer.sample(self.rows)
+        theta, v0 = neuron.threshold.unsqueeze(1), neuron.initial.unsqueeze(1).expand_as(sample.a)
+        spikes, _ = integrate_and_fire(sample.x, theta, v0, neuron.bias.unsqueeze(2))
+        layer.amplitude = gain((spikes != 0).to(sample.a).mean(0), sample.a, neuron.threshold)
+
+
+def gain(rate: Tensor, a: Tensor, theta: Tensor) -> Tensor:
+    """g ``[C]`` from spikes per step n / T and activations a, both ``[C, P]``.
+
+    >>> rate = torch.tensor([[0.0, 0.5, 1.0], [0.0, 0.0, 0.0]])
+    >>> gain(rate, torch.tensor([[1.0, 2.5, 4.0], [0.0, 1.0, 2.0]]), torch.tensor([2.0, 2.0]))
+    tensor([3., 2.])
+    """
+    deviation = rate - rate.mean(1, keepdim=True)
+    covariance, variance = (deviation * a).mean(1), deviation.pow(2).mean(1)
+    slope = covariance / variance.clamp(min=1e-12)
+    return torch.where((slope > 0) & (variance > 1e-9), slope, theta)

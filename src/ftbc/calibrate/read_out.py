@@ -1,0 +1,99 @@
+"""The answer of the network: weights of the steps, and of the last layer, by least squares.
+
+*Weights of the steps.* After t steps there are t answers y_1 .. y_t, the later ones better than the first: membranes
+have settled. The combination with weights r that sum to 1 (so that the bias counts once) and comes nearest to the ANN's
+outputs z is
+
+    minimise  mean | z - sum_s r_s y_s |^2 = r^T G r ,   G_us = mean (y_u - z) (y_s - z)
+    =>        r = G^-1 1 / (1^T G^-1 1)
+
+the combination of several noisy answers with the least noise. A row r for each t makes the network's read-out matrix
+(`simulate/readout.py`).
+
+*Weights of the last layer.* It is refitted (`refit.py`) to the mean of its inputs with the weights r in the place of
+1/T. Weights of the steps and of the layer are found in turn. For a network that is read at any step (``anytime``) it
+is fitted to the answers after t < T steps as well, with the weights of `refit.py`, and to all with one bias.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ftbc.calibrate.refit import Mean, octaves, refit
+from ftbc.calibrate.walk import Layer, LayerCalibrator
+from ftbc.calibrate.walk.rows import at_positions
+from ftbc.errors import RecipeError
+
+
+@dataclass(frozen=True)
+class ReadOut(LayerCalibrator):
+    """Read-out weights over time, and a refit of the last layer for them.
+
+    ridge: penalty of the refit, as in `Refit`; rounds: how often the two are found in turn; anytime: whether answers
+    before the last step count, too; rows: about how many rows.
+    """
+
+    ridge: float = 0.0
+    rounds: int = 2
+    anytime: bool = False
+    rows: int = 131072
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ridge < 0 or min(self.rounds, self.rows) < 1:
+            raise RecipeError(f"{self}: ridge must not be negative, rounds and rows at least 1")
+
+    def at(self, layer: Layer) -> None:
+        """Only at the last layer: set its weights and the network's read-out."""
+        if not layer.last:
+            return
+        T = layer.steps
+        weights = read_out_weights(self._products(layer))
+        for _ in range(self.rounds if layer.junction.synapses else 0):
+
+            def means(images: int, rows: Tensor = weights) -> list[Mean]:
+                part = torch.full((images,), T - 1)
+                found = [Mean(rows[-1].unsqueeze(1).expand(T, images), torch.ones(images), part)]
+                if self.anytime and T > 1:
+                    length, share = octaves(T, images, layer.calibration.generator)
+                    found.append(Mean(rows[length - 1].t(), share, part))
+                return found
+
+            refit(layer, means, self.ridge, 0, self.rows)
+            weights = read_out_weights(self._products(layer))
+        layer.calibration.readout = weights.to(layer.calibration.images)
+
+    def _products(self, layer: Layer) -> Tensor:
+        """Products of the errors of single steps, summed over images and outputs, ``[T, T]``."""
+        output, targets = layer.calibration.snn.output, layer.targets
+        ann_output = layer.calibration.ann.output
+        products = torch.zeros(layer.steps, layer.steps, dtype=torch.float64)
+        for part, start in enumerate(layer.flow.starts()):
+            images = len(layer.flow.parts[part])
+            positions = targets.positions(ann_output)[start : start + images].repeat(layer.steps, 1)
+            value = layer.flow.over_time(output, part).flatten(0, 1)
+            y = at_positions(value, targets.dim(ann_output), positions).unflatten(0, (layer.steps, -1))
+            error = (y - targets.rows(ann_output, part)).flatten(1)
+            products += (error @ error.t()).double().cpu()
+        return products
+
+
+def read_out_weights(products: Tensor, ridge: float = 1e-3) -> Tensor:
+    """The read-out matrix ``[T, T]`` from the products G ``[T, T]`` of the errors of single steps.
+
+    >>> read_out_weights(torch.diag(torch.tensor([3.0, 1.0])), ridge=0.0)
+    tensor([[1.0000, 0.0000],
+            [0.2500, 0.7500]])
+    """
+    T = len(products)
+    rows = products.new_zeros(T, T)
+    for t in range(1, T + 1):
+        block = products[:t, :t]
+        size = block.diagonal().mean()
+        penalty = ridge * size + (size == 0)
+        r = torch.linalg.solve(block + penalty * torch.eye(t, dtype=block.dtype), torch.ones(t, dtype=block.dtype))
+        rows[t - 1, :t] = r / r.sum()
+    return rows

@@ -1,0 +1,213 @@
+"""Refit of the incoming weights, in closed form: the best synapses for the spikes that really arrive.
+
+A layer's weights were trained for activations; it receives spikes, whose mean over the steps differs from them. With
+
+    x   patches of the mean spikes (what the weights W read),   z   the ANN's value at the same place,
+    r = z - x W - bias - (what arrives on other ways)
+
+the change of weights that repairs most, in the mean square over rows of the calibration images, is that of ridge
+regression (`least_squares.py`):
+
+    dW = (Cov x + ridge diag(Cov x))^-1 Cov(x, r) ,   dbias = mean r - mean(x) dW
+
+The ridge of each layer is the one that fits the other half of the images best: few images must not change much.
+
+The target z is taken behind the sum of a residual block, so that the convolution also repairs what the shortcut lost.
+Layers that meet in one sum are fitted together; those with groups, for each group, one after another.
+
+*What does not matter* (``rounds``). Where the ANN's z lies in a part where its activation is flat - below 0, or above
+the bound of a ReLU6 - any prediction on that side is as good. So the target there is replaced by the prediction,
+clipped to lie between z and the edge, and the system solved again with the same factor. Each round lowers
+
+    min over targets on their side of the edge of   sum (target - prediction)^2 + penalty .
+
+*Partial sums* (``partial``). Layers behind act before all T steps are over. So rows for the mean over the first t < T
+steps are added, with the same targets and weight ``partial`` (t/T)^2, t drawn for each image, and an offset of
+their own for each t, which b[t] can make up for: the refit learns to be right early. For a network that is read at any
+step (``anytime``) t is drawn so that each doubling of the time is as frequent, and the weight is ``partial`` t/T: about
+one over the error at t, so that none of them matters more than another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ftbc.calibrate.least_squares import Block, Ridge
+from ftbc.calibrate.walk import Layer, LayerCalibrator
+from ftbc.calibrate.walk.layer import Synapse
+from ftbc.calibrate.walk.rows import add_to_bias, matrix, set_matrix
+from ftbc.errors import RecipeError
+from ftbc.graph.ops import Activation, Staircase
+
+_MOST_CELLS = 1 << 28
+"""Numbers of all rows together: 1 GiB of float32."""
+
+_BLOCK = 1 << 19
+"""Numbers of one block of rows."""
+
+
+@dataclass(frozen=True)
+class Refit(LayerCalibrator):
+    """Ridge regression of each layer's weights on the spikes it receives.
+
+    ridge: penalty relative to the variance of each input, 0 to choose it for each layer on two halves of the images;
+    rounds: how often targets are relaxed where the activation is flat; partial: weight of the rows for partial sums, 0
+    for none; anytime: whether partial sums count as in a network that is read at any step; last: also the last layer,
+    which `ReadOut` would refit in another way; rows: about how many are used.
+    """
+
+    ridge: float = 0.0
+    rounds: int = 4
+    partial: float = 0.5
+    anytime: bool = False
+    last: bool = True
+    rows: int = 65536
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if min(self.ridge, self.rounds, self.partial) < 0 or self.rows < 1:
+            raise RecipeError(f"{self}: ridge, rounds and partial must not be negative, rows at least 1")
+
+    def at(self, layer: Layer) -> None:
+        """Refit the synapses of one layer."""
+        if layer.last and not self.last:
+            return
+        T, generator = layer.steps, layer.calibration.generator
+
+        def means(images: int) -> list[Mean]:
+            every = torch.full((T, images), 1 / T, dtype=torch.float64)
+            whole = Mean(every, torch.ones(images), torch.full((images,), T - 1))
+            if T == 1 or not self.partial:
+                return [whole]
+            if self.anytime:
+                length, share = octaves(T, images, generator)
+            else:
+                length = torch.randint(1, T, (images,), generator=generator)
+                share = (length / T) ** 2
+            before = torch.arange(T).unsqueeze(1) < length
+            return [whole, Mean(before / length.double(), self.partial * share, length - 1)]
+
+        refit(layer, means, self.ridge, self.rounds, self.rows)
+
+
+def octaves(steps: int, images: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """A number of steps t below T = ``steps`` for each image, each doubling of the time alike often, and its weight."""
+    length = (steps ** torch.rand(images, generator=generator)).long().clamp(max=steps - 1)
+    return length, length / steps
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over the steps that rows are taken from, for each of n images: weights of the steps ``[T, n]``, the
+    weight of its rows ``[n]``, and the part of the regression that they belong to ``[n]``, the last being whole."""
+
+    weights: Tensor
+    share: Tensor
+    part: Tensor
+
+
+def refit(layer: Layer, means: Callable[[int], list[Mean]], ridge: float, rounds: int, rows: int) -> None:
+    """Refit the synapses that lead to a layer's junction; means: which means to take on so many images."""
+    together = [index for index, synapse in enumerate(layer.synapses) if synapse.groups == 1]
+    alone = [[index] for index, synapse in enumerate(layer.synapses) if synapse.groups > 1]
+    low, high = flat_ends(layer.activation) if layer.junction.alone else (None, None)
+    for chosen in [together] * bool(together) + alone:
+        blocks, now, z = _gather(layer, chosen, means, rows)
+        fit = Ridge(blocks, layer.steps)
+        wanted = [y - have for y, have in zip(z, now, strict=True)]
+        penalty = ridge or fit.choose(wanted)
+        D, offset = fit.solve(wanted, penalty)
+        for _ in range(0 if low is None and high is None else rounds):
+            relaxations = (
+                relaxed(y, predicted(block, have, D, offset), low, high) - have
+                for block, have, y in zip(blocks, now, z, strict=True)
+            )
+            D, offset = fit.solve(relaxations, penalty)
+        # The last part holds the rows of all T steps: its offset is the bias.
+        change([layer.synapses[index] for index in chosen], D, offset[-1])
+    layer.changed()
+
+
+def _gather(
+    layer: Layer, chosen: list[int], means: Callable[[int], list[Mean]], rows: int
+) -> tuple[list[Block], list[Tensor], list[Tensor]]:
+    """Inputs of the chosen synapses, what the junction has now, and what the ANN has there, ``[R, G, ...]``."""
+    synapses = layer.synapses
+    groups = synapses[chosen[0]].groups
+    columns = sum(matrix(synapses[index].module).shape[:2].numel() for index in chosen)
+    count = -(-min(rows, _MOST_CELLS // (columns * len(means(1)))) // len(layer.calibration.images))
+    blocks, now, z = [], [], []
+    for part, positions in layer.parts():
+        some = positions[:, :count]
+        n, k = some.shape
+        target = layer.target(part).unflatten(0, (n, -1))[:, :k].flatten(0, 1)
+        for mean in means(n):
+            weights = mean.weights.to(target)
+            read = layer.inputs(part, some, weights)
+            have = layer.rest(part, some, weights)
+            for synapse, x in zip(synapses, read, strict=True):
+                have = have + synapse.output(x)
+            x = read[chosen[0]] if len(chosen) == 1 else torch.cat([read[index] for index in chosen], 2)
+            share, number = mean.share.to(target), mean.part.to(target.device)
+            for fold, half in enumerate((slice(0, n // 2), slice(n // 2, n))):
+                # Blocks that stay in the cache while a round predicts, relaxes and adds up.
+                for images in _cut(half, most=max(1, _BLOCK // (k * columns))):
+                    cut = slice(images.start * k, images.stop * k)
+                    weight, at = share[images].repeat_interleave(k), number[images].repeat_interleave(k)
+                    blocks.append(Block(x[cut], weight, at, fold))
+                    now.append(have[cut].unflatten(1, (groups, -1)))
+                    z.append(target[cut].unflatten(1, (groups, -1)))
+    return blocks, now, z
+
+
+def _cut(whole: slice, most: int) -> Iterator[slice]:
+    """Parts of a range, none longer than ``most``."""
+    for start in range(whole.start, whole.stop, most):
+        yield slice(start, min(start + most, whole.stop))
+
+
+def flat_ends(activation: Activation | None) -> tuple[float | None, float | None]:
+    """Below which input an activation gives 0, and above which it gives no more; None where it has no such end.
+
+    >>> flat_ends(Activation()), flat_ends(Activation(6.0)), flat_ends(Staircase(2.0, levels=4))
+    ((0.0, None), (0.0, 6.0), (0.25, 1.75))
+    """
+    if activation is None:
+        return None, None
+    if isinstance(activation, Staircase) and not activation.slope:
+        step = activation.upper / activation.levels  # type: ignore[operator]
+        return step * (1 - activation.step_shift), activation.upper - step * activation.step_shift  # type: ignore[operator]
+    return 0.0, activation.upper
+
+
+def predicted(block: Block, now: Tensor, D: Tensor, offset: Tensor) -> Tensor:
+    """What the junction would have with the change D, ``[R, G, M]``; offset: ``[parts, G, M]``."""
+    x = torch.matmul(block.x.transpose(0, 1), D.to(block.x)).transpose(0, 1)
+    return x.add_(now).add_(offset.to(x)[block.part])
+
+
+def relaxed(z: Tensor, prediction: Tensor, low: float | None, high: float | None) -> Tensor:
+    """Targets that ask for nothing where the activation is flat: there the prediction, between z and the edge."""
+    target = z
+    if low is not None:
+        target = torch.where(z < low, torch.maximum(prediction, z).clamp(max=low), target)
+    if high is not None:
+        target = torch.where(z > high, torch.minimum(prediction, z).clamp(min=high), target)
+    return target
+
+
+def change(synapses: list[Synapse], D: Tensor, offset: Tensor) -> None:
+    """Add a change ``[G, K, M]`` at the junction to the weights of synapses side by side, and an offset ``[G, M]``."""
+    begin = 0
+    for place, synapse in enumerate(synapses):
+        old = matrix(synapse.module)
+        factor = torch.as_tensor(synapse.factor, dtype=D.dtype, device=D.device).expand(offset.numel())
+        part = D[:, begin : begin + old.shape[1]] / factor.view(offset.shape).unsqueeze(1)
+        set_matrix(synapse.module, (old + part).to(old.dtype))
+        if place == 0:
+            add_to_bias(synapse.module, (offset.flatten() / factor).to(old.dtype))
+        begin += old.shape[1]

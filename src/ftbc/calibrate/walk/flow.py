@@ -1,0 +1,135 @@
+"""The spiking network as far as it is calibrated, on all images: what has been sent is kept, the rest is worked out.
+
+Between neurons a spiking network is linear. So what lies behind kept spikes is computed when it is asked for: over all
+steps, or at once for a mean over the steps, where a convolution of the mean replaces the mean of T convolutions.
+What is not linear (neurons, max-pools) is computed once over time, and kept; so is what is costly and read repeatedly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from ftbc.calibrate.walk.spikes import Dense, Kept, Spikes, Weights, keep
+from ftbc.graph.ir import INPUT, Graph, Node
+from ftbc.graph.ops import MaxPool, Synapses
+from ftbc.neuron.integrate_fire import IntegrateFire
+from ftbc.neuron.temporal import Temporal
+from ftbc.simulate.layerwise import portion
+from ftbc.simulate.schedule import varying
+
+_ROOM = 1 << 24
+
+
+class Flow:
+    """A spiking graph and images in parts, each small enough to be run over all steps at once.
+
+    The graph may change while it is walked through, as long as nothing changes before what is kept.
+    """
+
+    def __init__(self, graph: Graph, images: Tensor, steps: int) -> None:
+        self.graph = graph
+        self.steps = steps
+        self.parts = images.split(portion(graph, steps, _ROOM)[0])
+        self.kept: dict[str, list[Kept]] = {}
+
+    def starts(self) -> list[int]:
+        """The number of the first image of each part."""
+        sizes = [len(part) for part in self.parts]
+        return [sum(sizes[:index]) for index in range(len(sizes))]
+
+    def over_time(self, name: str, part: int, given: dict[str, Tensor] | None = None) -> Tensor:
+        """A value at all steps, ``[T, n, ...]``; a constant one is an expanded view. given: as for `mean`."""
+        changing = varying(self.graph, input_varies=False)
+        values = dict(given or {})
+
+        def find(name: str) -> Tensor:
+            if name not in values:
+                values[name] = self._start(name, part) if name in self.kept or name == INPUT else run(self.graph[name])
+            return values[name]
+
+        def at_each_step(name: str) -> Tensor:
+            value = find(name)
+            # Joined, not expanded and flattened: that would lose the order of a value in memory.
+            return value if name in changing else torch.cat([value] * self.steps)
+
+        def run(node: Node) -> Tensor:
+            if isinstance(node.module, Temporal):
+                node.module.reset()
+                sent = node.module.run(at_each_step(node.inputs[0]).unflatten(0, (self.steps, -1)))
+                node.module.reset()
+                return sent.flatten(0, 1)
+            return node.module(*map(at_each_step if node.name in changing else find, node.inputs))
+
+        value = find(name)
+        return value.unflatten(0, (self.steps, -1)) if name in changing else value.expand(self.steps, *value.shape)
+
+    def mean(self, name: str, part: int, weights: Weights, given: dict[str, Tensor] | None = None) -> Tensor:
+        """The weighted mean over the steps of a value, ``[n, ...]``; given: values to take in the place of others."""
+        values = dict(given or {})
+
+        def find(name: str) -> Tensor:
+            if name not in values:
+                if name == INPUT:
+                    values[name] = self.parts[part]
+                elif name in self.kept:
+                    values[name] = self.kept[name][part].mean(weights)
+                else:
+                    node = self.graph[name]
+                    values[name] = node.module(*map(find, node.inputs))
+            return values[name]
+
+        return find(name)
+
+    def keep(self, name: str, sent: Iterable[Tensor] | None = None) -> None:
+        """Run a node on all images and keep what it sends; then forget what nobody needs any more.
+
+        sent: that of each part of the images, where it is known.
+        """
+        node = self.graph[name]
+        values = (self.over_time(name, part) for part in range(len(self.parts))) if sent is None else sent
+        self.kept[name] = [self._keep(node, value) for value in values]
+        needed = self._needed()
+        self.kept = {value: parts for value, parts in self.kept.items() if value in needed}
+
+    def must_keep(self, name: str) -> bool:
+        """Whether a value has to be kept once it is final."""
+        if name not in varying(self.graph, input_varies=False):
+            return False
+        several = len(self.graph.users(name)) > 1
+        return isinstance(self.graph[name].module, (Temporal, *MaxPool)) or (several and self._costly(name))
+
+    def bytes(self) -> int:
+        """The memory of all that is kept."""
+        return sum(part.bytes() for parts in self.kept.values() for part in parts)
+
+    def _start(self, name: str, part: int) -> Tensor:
+        return self.parts[part] if name == INPUT else self.kept[name][part].values().flatten(0, 1)
+
+    def _keep(self, node: Node, values: Tensor) -> Kept:
+        if type(node.module) is IntegrateFire:
+            return Spikes(values, node.module.spread(node.module.threshold))
+        return keep(values) if isinstance(node.module, Temporal) else Dense(values.clone())
+
+    def _costly(self, name: str) -> bool:
+        """Whether synapses lie between a value and what is kept."""
+        if name == INPUT or name in self.kept:
+            return False
+        node = self.graph[name]
+        return isinstance(node.module, Synapses) or any(self._costly(before) for before in node.inputs)
+
+    def _needed(self) -> set[str]:
+        """The kept values from which all that is not yet kept can be worked out, back from the output."""
+        needed, seen, waiting = set(), set(), [self.graph.output]
+        while waiting:
+            name = waiting.pop()
+            if name in seen or name == INPUT:
+                continue
+            seen.add(name)
+            if name in self.kept:
+                needed.add(name)
+            else:
+                waiting += self.graph[name].inputs
+        return needed
