@@ -78,12 +78,14 @@ class Team:
         whole = self.sum(torch.cat([sums.double().flatten(), sums.new_tensor([count], dtype=torch.float64)]))
         return (whole[:-1] / whole[-1]).view(sums.shape)
 
-    def rows(self, own: Tensor, count: int) -> Tensor:
-        """The rows of all ``count`` images, from those of this process's `own`."""
+    def rows(self, own: Tensor) -> Tensor:
+        """The rows ``[n, ...]`` of all processes, one process after another; each may have another number of them."""
         if self.size == 1:
             return own
-        whole = own.new_zeros(count, *own.shape[1:])
-        whole[self.own(count)] = own
+        counts = self.sum(torch.eye(self.size, dtype=torch.int64)[self.rank] * len(own)).tolist()
+        first = sum(counts[: self.rank])
+        whole = own.new_zeros(sum(counts), *own.shape[1:])
+        whole[first : first + len(own)] = own
         return self.sum(whole)  # of each row and zeros: the row itself
 
     def total(self, *numbers: float) -> list[float]:

@@ -50,7 +50,7 @@ class DistributionAware(Piece):
         images, team, ann = calibration.images, calibration.team, _Means(calibration.ann)
         for part in images[team.own(len(images))].split(_AT_ONCE):
             ann.see(part)
-        ann.share(team, len(images))
+        ann.share(team)
         sites = {node.name: _Site(node, self.momentum, images, team) for node in calibration.neurons()}
 
         def corrected(node: Node, z: Tensor) -> Tensor:
@@ -113,9 +113,9 @@ class _Means:
             self.parts[INPUT].append(_by_image(x))
         self.ann(x, note)
 
-    def share(self, team: Team, count: int) -> None:
+    def share(self, team: Team) -> None:
         """Take what the other processes have seen."""
-        self.parts = {name: [team.rows(torch.cat(parts), count)] for name, parts in self.parts.items()}
+        self.parts = {name: [team.rows(torch.cat(parts))] for name, parts in self.parts.items()}
 
     def of(self, site: str, images: Tensor) -> tuple[Tensor, Tensor]:
         """Of a site's input and of its activation, for these images."""

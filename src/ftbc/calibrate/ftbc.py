@@ -115,10 +115,10 @@ class FTBC(Piece):
                 means = a.flatten(2).mean(2) if a.ndim > 2 else a
                 parts.setdefault(node.name, []).append(means.mean(1, keepdim=True) if self.grain == "layer" else means)
 
-        count, team = len(calibration.images), calibration.team
-        for x in calibration.images[team.own(count)].split(_AT_ONCE):
+        images, team = calibration.images, calibration.team
+        for x in images[team.own(len(images))].split(_AT_ONCE):
             calibration.ann(x, keep_means)
-        return {name: team.rows(torch.cat(rows), count) for name, rows in parts.items()}
+        return {name: team.rows(torch.cat(rows)) for name, rows in parts.items()}
 
     def _reachable(self, a: Tensor, neuron: Spiking) -> Tensor:
         largest = neuron.largest
