@@ -15,7 +15,7 @@ from torch import nn
 
 import ftbc
 from ftbc.data import NORMALISATIONS, Images
-from ftbc.errors import InputError
+from ftbc.errors import FileError, InputError
 from ftbc.protocol.results_folder import ResultsFolder
 from ftbc.search import study
 from ftbc.search.held_out import HeldOut
@@ -203,3 +203,30 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert run(["convert", "nets.py:good", *data, "--recipe", "search/best.toml", "--to", "net.snn"]) == 0
     capsys.readouterr()
     assert run([*options, "--images", "30"]) == 2 and "ask for fewer" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_one_line_and_the_journal_stays(
+    make: Make, tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = make(tmp_path)
+    search.run(1)
+    before = (tmp_path / "journal.log").read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        refused(FileError, "No space left", search.run, 2)
+    assert (tmp_path / "journal.log").read_bytes().startswith(before)
+    again = make(tmp_path)
+    again.run(2)
+    assert len(again.trials()) == 2
+
+
+def test_a_damaged_journal_is_named(make: Make, tmp_path: Path, refused: Refused) -> None:
+    make(tmp_path).run(1)
+    journal = tmp_path / "journal.log"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*lines[:1], b"{nonsense\n", *lines[1:]]))
+    refused(FileError, ("journal.log", "damaged"), make, tmp_path)

@@ -6,7 +6,10 @@ process; and what a worker was writing when it was killed, a last line without i
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -68,6 +71,19 @@ def mend(journal: Path) -> None:
             end = begin
         if end != size:
             file.truncate(end)
+
+
+@contextmanager
+def writing(journal: Path) -> Iterator[None]:
+    """What goes wrong with the file, in one line; what was in it before is still there."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(
+            f"cannot keep the search in '{journal}' ({error.strerror or error}): check folder and free space"
+        ) from error
+    except json.JSONDecodeError as error:
+        raise FileError(f"'{journal}' is damaged ({first_line(error)}): move it away; measurements are kept") from error
 
 
 def open_storage(storage: str | None, journal: Path) -> Any:

@@ -25,7 +25,7 @@ from ftbc.protocol.fingerprint import of_images, of_settings
 from ftbc.protocol.results_folder import ResultsFolder
 from ftbc.recipe import Recipe
 from ftbc.search.held_out import HeldOut
-from ftbc.search.journal import import_optuna, open_storage
+from ftbc.search.journal import import_optuna, open_storage, writing
 from ftbc.search.space import Range, Space
 
 _PAUSE = 0.2
@@ -74,7 +74,7 @@ class Search:
         about = self._about()
         storage = open_storage(self.storage, self.folder.path / "journal.log")
         pruner = optuna.pruners.MedianPruner(n_startup_trials=_FEW)
-        with self._turn():
+        with self._turn(), writing(self.folder.path / "journal.log"):
             self._study = optuna.create_study(
                 storage=storage,
                 study_name=f"ftbc-{about[:16]}",
@@ -85,6 +85,11 @@ class Search:
 
     def run(self, trials: int) -> None:
         """Go on until there are so many trials, of all workers together."""
+        assert self.folder.path is not None
+        with writing(self.folder.path / "journal.log"):
+            self._run(trials)
+
+    def _run(self, trials: int) -> None:
         states = import_optuna().trial.TrialState
         while True:
             with self._turn():
