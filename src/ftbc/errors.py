@@ -35,6 +35,10 @@ class ModelError(FtbcError):
     """A model that is not in the zoo, a setting that it does not have, or weights that do not fit it."""
 
 
+class ProcessError(FtbcError):
+    """Other processes of the same job are gone."""
+
+
 class MissingExtraError(FtbcError):
     """An optional package is needed that is not installed."""
 
