@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ftbc.report.plot import _figure, _literal, _save, require_plot
+from ftbc.report.plot import literal, new_figure, require_plot, save_figure
 
 
 def history(path: str | Path, trials: Sequence[tuple[int, float | None]], title: str) -> None:
     """The accuracy of each trial, by its number, and the best up to it; crosses below for those given up early."""
     require_plot(path)
-    figure, axes = _figure(width=7.2)
+    figure, axes = new_figure(width=7.2)
     ended = [(number, value) for number, value in trials if value is not None]
     best: list[float] = []
     for _, value in ended:
@@ -26,17 +26,17 @@ def history(path: str | Path, trials: Sequence[tuple[int, float | None]], title:
         axes.plot(given_up, [floor] * len(given_up), "x", markersize=5, color="0.6", label="given up early")
     axes.set_xlabel("trial")
     axes.set_ylabel("accuracy on held-out training images (%)")
-    axes.set_title(_literal(title), loc="left")
+    axes.set_title(literal(title), loc="left")
     axes.legend(frameon=False, loc="lower right")
-    _save(figure, Path(path))
+    save_figure(figure, Path(path))
 
 
 def importance(path: str | Path, shares: Mapping[str, float], title: str) -> None:
     """How much of the difference between good and bad trials each setting explains, as bars."""
     require_plot(path)
-    figure, axes = _figure(width=7.2)
+    figure, axes = new_figure(width=7.2)
     names = sorted(shares, key=lambda name: shares[name])
-    axes.barh([_literal(name) for name in names], [shares[name] for name in names], color="C0")
+    axes.barh([literal(name) for name in names], [shares[name] for name in names], color="C0")
     axes.set_xlabel("share of the difference between good and bad trials")
-    axes.set_title(_literal(title), loc="left")
-    _save(figure, Path(path))
+    axes.set_title(literal(title), loc="left")
+    save_figure(figure, Path(path))
