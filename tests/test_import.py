@@ -38,6 +38,7 @@ ALLOWED = {("train", "ftbc.calibrate.base")}
 
 # Imported only by a neighbour that does without it when its package is missing.
 ON_DEMAND = {
+    Path("calibrate/compiled.py"): {"numba"},
     Path("neuron/compiled.py"): {"numba"},
     Path("simulate/event/kernel.py"): {"numba"},
     Path("simulate/event/packed.py"): {"numba"},

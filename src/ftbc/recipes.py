@@ -25,7 +25,7 @@ from ftbc.errors import RecipeError
 from ftbc.initial import SpreadHalf, Zero
 from ftbc.neuron import Burst, Differential, Offset, Parallel, Residual, Signed, Switch
 from ftbc.recipe import Recipe
-from ftbc.threshold import Gaussian, LocalBalance, Maximum, MeanSquare, Percentile, Trained
+from ftbc.threshold import Gaussian, LocalBalance, Maximum, MeanSquare, MeanSquareUpTo, Percentile, Trained
 
 
 def recipes() -> dict[str, Recipe]:
@@ -275,7 +275,7 @@ _BEST = (
     Recipe(
         name="best-anytime",
         summary="as best, for a network that is read at any of its steps, from the fourth on",
-        threshold=MeanSquare(most_steps=4),
+        threshold=MeanSquareUpTo(most=4),
         calibrate=(
             Refit(last=False, partial=1.0, anytime=True),
             QuantileBias(),

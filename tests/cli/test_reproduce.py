@@ -49,7 +49,7 @@ def test_the_list(ftbc_command: Command, folder: Path) -> None:
         assert any(name in text for text in small["lacking"]) == (name not in zoo.entries())
     assert by_name["stability", "small"]["lacking"] == []
     for name, experiment in experiments().items():
-        assert f"{name}: {experiment.title} ({experiment.source})" in outcome.out
+        assert f"{name}: {experiment.heading}\n" in outcome.out
     assert "images of imagenet (--data imagenet=PATH)" in outcome.out
 
 

@@ -150,7 +150,8 @@ def test_names(refused: Refused, tmp_path: Path) -> None:
         ('kind = "table"', 'kind = "tabel"', ("kind", "tabel", "stability")),
         ('kind = "table"', 'kind = "overview"', ("parts", "overview")),
         ('title = "A tiny table"', "title = 3", ("title = 3", "text")),
-        ('source = "tab:tiny"', "", ("source",)),
+        ('about = "Two methods & a 100 % quoted one."', "", ("about",)),
+        ('recipe = "qcfs"', 'recipe = "qcfs"\ncalibrate = "FTBC"', ("calibrate", "list")),
         ("steps = [1, 2]", "steps = [0]", ("steps", "at least 1")),
         ("steps = [1, 2]", "steps = []", ("steps",)),
         ("seeds = 2", "seeds = true", ("seeds", "whole number")),
@@ -184,6 +185,7 @@ def test_bad_files(before: str, after: str, words: tuple[str, ...], refused: Ref
         ("alpha = 0.2", "aplha = 0.2", ("FTBC", "aplha")),
         ('recipe = "ftbc-cifar"', 'recipe = "maximum"', ("FTBC", "maximum")),
         ("iterations = 2", "iterations = 0", ("at least 1",)),
+        ("ann = 95.0", 'calibrate = [{ type = "FTCB" }]', ("FTCB", "FTBC")),
     ],
 )
 def test_bad_recipes(before: str, after: str, words: tuple[str, ...], refused: Refused, tmp_path: Path) -> None:

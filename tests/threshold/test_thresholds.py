@@ -9,7 +9,7 @@ from torch import nn
 from ftbc.errors import RecipeError
 from ftbc.graph.canonical import canonical
 from ftbc.graph.trace import trace
-from ftbc.threshold import Maximum, MeanSquare, Percentile
+from ftbc.threshold import Maximum, MeanSquare, MeanSquareUpTo, Percentile
 from ftbc.threshold.activations import BINS, gather
 
 
@@ -73,13 +73,13 @@ def test_mean_square_is_within_one_grid_step_of_the_search_over_all_activations(
 def test_rounding_changes_the_choice() -> None:
     seen = _gathered(_activations(), "channel")
     assert not torch.equal(MeanSquare("nearest")(seen, 2), MeanSquare("floor")(seen, 2))
-    bounded = MeanSquare(most_steps=4)
+    bounded = MeanSquareUpTo(most=4)
     assert torch.equal(bounded(seen, 32), MeanSquare()(seen, 4)) and torch.equal(
         bounded(seen, 2), MeanSquare()(seen, 2)
     )
     assert not torch.equal(MeanSquare()(seen, 32), MeanSquare()(seen, 4))
-    with pytest.raises(RecipeError, match="most_steps"):
-        MeanSquare(most_steps=-1)
+    with pytest.raises(RecipeError, match="most"):
+        MeanSquareUpTo(most=0)
 
 
 def test_the_number_of_batches_does_not_matter() -> None:

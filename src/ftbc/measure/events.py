@@ -73,7 +73,7 @@ def of_inputs(graph: Graph, layers: Iterable[str]) -> dict[str, Events]:
 
 def of_values(graph: Graph, values: Sequence[str]) -> list[Events]:
     """Counts the spikes behind each of some values."""
-    kinds = {node.module.sends for node in graph if isinstance(node.module, Spiking)}
+    kinds: set[Sends] = {node.module.sends for node in graph if isinstance(node.module, Spiking)}
     sends: Sends = next(iter(kinds)) if len(kinds) == 1 else "spikes"
     units = _units(graph) if sends == "bursts" else {}
     return [Events(sends, units.get(name)) for name in values]

@@ -9,10 +9,11 @@ from ftbc.threshold.base import Threshold
 from ftbc.threshold.gaussian import Gaussian
 from ftbc.threshold.local_balance import LocalBalance
 from ftbc.threshold.maximum import Maximum
-from ftbc.threshold.mean_square import MeanSquare
+from ftbc.threshold.mean_square import MeanSquare, MeanSquareUpTo
 from ftbc.threshold.percentile import Percentile
 from ftbc.threshold.trained import Trained
 
 __all__ = [
-    "Activations", "Gaussian", "Grain", "LocalBalance", "Maximum", "MeanSquare", "Percentile", "Threshold", "Trained",
+    "Activations", "Gaussian", "Grain", "LocalBalance", "Maximum", "MeanSquare", "MeanSquareUpTo", "Percentile",
+    "Threshold", "Trained",
 ]  # fmt: skip

@@ -90,7 +90,7 @@ class _Moments:
     """Mean, standard deviation and maximum of values in groups, each ``[G]``, gathered in a stream."""
 
     def __init__(self, grain: Grain) -> None:
-        self.grain = grain
+        self.grain: Grain = grain
         self.count = 0
         self.sum = self.squares = self.largest = torch.empty(0)
 

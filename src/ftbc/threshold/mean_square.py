@@ -23,24 +23,13 @@ from ftbc.threshold.base import SiteBySite
 
 @dataclass(frozen=True)
 class MeanSquare(SiteBySite):
-    """Grid search over ``1.00, 0.99 .. 0.06`` of the maximum; the error is taken from the histogram.
-
-    most_steps: thresholds for so many steps serve more, too, as in a network that is read before its last step; 0: no
-    such bound.
-    """
+    """Grid search over ``1.00, 0.99 .. 0.06`` of the maximum; the error is taken from the histogram."""
 
     rounding: Literal["nearest", "floor"] = "nearest"
     grain: Grain = "channel"
-    most_steps: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.most_steps < 0:
-            raise RecipeError(f"{self}: most_steps must not be negative")
 
     def __call__(self, activations: Activations, steps: int) -> Tensor:
         """The threshold of each group for ``steps`` steps."""
-        steps = min(steps, self.most_steps or steps)
         a = activations.centres
         fractions = 1 - 0.01 * torch.arange(95, dtype=a.dtype, device=a.device)
         theta = fractions[:, None]
@@ -49,3 +38,19 @@ class MeanSquare(SiteBySite):
         # Relative to its maximum every group sees the same grid, so one product gives all errors [G, 95].
         errors = activations.counts @ ((a - q) ** 2).T
         return activations.threshold(fractions[errors.argmin(1)])
+
+
+@dataclass(frozen=True)
+class MeanSquareUpTo(MeanSquare):
+    """As `MeanSquare`, but thresholds for ``most`` steps serve more, too: for networks that are read before the end."""
+
+    most: int = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.most < 1:
+            raise RecipeError(f"{self}: most must be at least 1")
+
+    def __call__(self, activations: Activations, steps: int) -> Tensor:
+        """The threshold of each group for ``steps`` steps, or for ``most``."""
+        return super().__call__(activations, min(steps, self.most))
