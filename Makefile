@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: demo test test-all test-interop lint format bench peers clean
+.PHONY: demo test test-all test-interop lint format docs bench peers clean
 
 demo: .venv/ready  ## convert the shipped network and show its accuracy at each time step
 	$(BIN)/ftbc demo
@@ -27,6 +27,10 @@ lint: .venv/ready
 format: .venv/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: .venv/ready  ## the documentation as a site, in site/; what is wrong with a link is an error
+	$(BIN)/python -m tests.support_page --write
+	$(BIN)/mkdocs build --strict --quiet
 
 # PARTS="engines memory" measures some of it; FTBC_SHARED names a folder with weights/ and data/ for MobileNet.
 bench: .venv/ready  ## speed and memory, as ratios measured side by side, and the tables and the plot made of them
@@ -76,4 +80,4 @@ OLD = .venv-interop-old/bin/pip install --quiet --disable-pip-version-check
 	touch $@
 
 clean:
-	rm -rf .venv .venv-peers .venv-interop .venv-interop-old build dist .pytest_cache .ruff_cache
+	rm -rf .venv .venv-peers .venv-interop .venv-interop-old build dist site .pytest_cache .ruff_cache

@@ -12,13 +12,13 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import ftbc
+from benchmarks.page import fill
 from benchmarks.speed_tables import table
 from ftbc.atomic import make_folder, replacing
 from ftbc.cli.options import find_calibration, find_model, find_steps, find_test
@@ -28,7 +28,6 @@ from ftbc.measure.machine import machine
 FOLDER = Path("results/exports")
 INTEROP = FOLDER / "interop.jsonl"
 PAGE = Path("docs/export.md")
-_BLOCK = re.compile(r"(<!-- table (?P<name>[a-z-]+): [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
 
 Write = Callable[[ftbc.SpikingNetwork, Path, Images], Any]
 FORMATS: dict[str, tuple[str, Write]] = {
@@ -141,14 +140,6 @@ def interop(path: Path = INTEROP) -> str:
     return table(header, cells) + "\n\n*`make test-interop`, `results/exports/interop.jsonl`.*"
 
 
-def write_page(page: Path = PAGE) -> None:
-    """Make the tables of the page anew."""
-    made = {"exports": exports, "interop": interop}
-    text = _BLOCK.sub(lambda match: f"{match[1]}{made[match['name']]()}\n{match[3]}", page.read_text())
-    with replacing(page) as file:
-        file.write(text.encode())
-
-
 def main() -> None:
     """Read the options."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.exports", description=__doc__)
@@ -167,7 +158,7 @@ def main() -> None:
     if given.model is not None:
         print(f"written to {measure(given)}")
     if given.write:
-        write_page()
+        fill(PAGE, {"exports": exports, "interop": interop})
 
 
 if __name__ == "__main__":

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from benchmarks import results
+from benchmarks.page import fill
 from benchmarks.speed_tables import BLOCKS, PLOT, block
-from ftbc.atomic import replacing
 
 STEPS = (1, 2, 4, 8, 16, 32, 64, 128)
 PAGE = Path("docs/speed.md")
-_BLOCK = re.compile(r"(<!-- table (?P<name>[a-z-]+): [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
 RECIPES = {"maximum": "largest activation", "mean-square": "least square error", "ftbc": "FTBC"}
 
 
@@ -61,19 +61,14 @@ def _cell(accuracy: float | None, images: int, most: int) -> str:
     return f"{accuracy:.2f}" + (f" ({images:,})" if images != most else "")
 
 
-def filled(page: str, folder: Path = Path("results")) -> str:
-    """A page with each of its blocks made anew."""
-    for name in (match["name"] for match in _BLOCK.finditer(page)):
-        if name not in BLOCKS:
-            raise SystemExit(f"there is no table '{name}': there are {', '.join(BLOCKS)}")
-    return _BLOCK.sub(lambda match: f"{match[1]}{block(match['name'], folder)}\n{match[3]}", page)
+def blocks(folder: Path) -> dict[str, Callable[[], str]]:
+    """The blocks of the page of speed."""
+    return {name: partial(block, name, folder) for name in BLOCKS}
 
 
 def write(folder: Path = Path("results"), page: Path = PAGE) -> None:
     """Make the blocks and the plot of the page anew."""
-    text = filled(page.read_text(), folder)
-    with replacing(page) as file:
-        file.write(text.encode())
+    fill(page, blocks(folder))
     content = results.read(folder, "growth")
     if content is not None and any(row["growth"] == "density" for row in content["rows"]):
         from benchmarks.pictures import speed_against_density

@@ -12,6 +12,8 @@ import pytest
 import ftbc
 from ftbc.data import Images
 
+from .reproduce.tiny import tiny_network
+
 FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.py"))
 NEEDS = {"exporting": ("nir", "onnx", "onnxruntime")}
@@ -42,7 +44,7 @@ def test_an_example(
     for package in NEEDS.get(path.stem, ()):
         pytest.importorskip(package)
     real, measured = ftbc.data.load, ftbc.evaluate
-    narrow = ftbc.zoo.Blueprint("resnet20", classes=10, width=0.125).build()
+    small = tiny_network().eval()
 
     def few(source: str, calibration: int | None = None, test: int | None = None) -> tuple[Images, Images]:
         return real(source, calibration=CALIBRATION, test=TEST)
@@ -53,7 +55,7 @@ def test_an_example(
     monkeypatch.setattr(ftbc.data, "load", few)
     monkeypatch.setattr(ftbc, "evaluate", quick)
     monkeypatch.setattr(Images, "take", lambda images, n, take=Images.take: take(images, min(n, len(images))))
-    monkeypatch.setattr(ftbc.zoo, "load", lambda name: narrow.eval())
+    monkeypatch.setattr(ftbc.zoo, "load", lambda name: small)
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(path), run_name="__main__")
     word, files = SHOWN[path.stem]

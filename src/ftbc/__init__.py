@@ -8,6 +8,7 @@ from ftbc.comparison import Comparison
 from ftbc.convert import convert
 from ftbc.measure.evaluate import Evaluation, evaluate
 from ftbc.network import Prediction, SpikingNetwork
+from ftbc.processes import team
 from ftbc.recipe import Recipe, read_recipe
 from ftbc.recipes import recipe, recipes
 from ftbc.save import load
@@ -34,5 +35,6 @@ __all__ = [
     "read_recipe",
     "recipe",
     "recipes",
+    "team",
     "zoo",
 ]

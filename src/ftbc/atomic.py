@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -10,6 +11,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ftbc.errors import FileError
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where nobody keeps two runs apart
+    fcntl = None
 
 
 @contextmanager
@@ -37,6 +43,27 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
                 scratch.unlink()
     except OSError as error:
         raise FileError(f"cannot write '{path}' ({error.strerror or error}): check folder and free space") from error
+
+
+@contextmanager
+def alone_at(path: Path) -> Iterator[None]:
+    """Let no other process write ``path`` inside the block; refuse if one does. It ends with its process, too."""
+    if fcntl is None:
+        yield
+        return
+    try:
+        lock = path.with_name(f".{path.name}.lock").open("ab")
+    except OSError as error:
+        raise FileError(f"cannot write beside '{path}' ({error.strerror}): choose another place") from error
+    with lock:
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EAGAIN):  # else a file system without locks
+                raise FileError(f"another run is at work on '{path}': wait for it, or choose another name") from error
+        yield
+        with suppress(OSError):
+            Path(lock.name).unlink()
 
 
 def make_folder(path: Path) -> None:

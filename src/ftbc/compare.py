@@ -14,12 +14,14 @@ from ftbc.calibration_data import check_model
 from ftbc.comparison import Comparison
 from ftbc.data import Images
 from ftbc.errors import FileError, RecipeError
+from ftbc.processes import ALONE, Team
 from ftbc.protocol.draws import draw_from, labelled
 from ftbc.protocol.ledger import Ledger
 from ftbc.protocol.origin import origin
 from ftbc.protocol.plan import Plan, plan_of
 from ftbc.protocol.results_folder import ResultsFolder
 from ftbc.protocol.rows import Row, averaged
+from ftbc.protocol.shards import WHOLE, Shard, merge
 from ftbc.protocol.work import Work
 from ftbc.recipe import Recipe
 from ftbc.simulate import require_engine
@@ -44,6 +46,9 @@ def compare(
     name: str | None = None,
     command: str | None = None,
     progress: Progress = silent,
+    team: Team = ALONE,
+    shard: str | None = None,
+    merged: Sequence[str | Path] = (),
 ) -> Comparison:
     """Measure several methods on one network, each at several T and with several draws of calibration images.
 
@@ -53,7 +58,10 @@ def compare(
     or "anytime", one for the largest T, read at each t. seeds: how many, or which. limit, full_up_to: measure on
     ``limit`` test images above so many steps, balanced over the classes. results: a folder that keeps every
     measurement: a run that was killed goes on from there, and one that is repeated is over at once. measure: else only
-    what the folder holds is shown. name, command: of the network and of what the user typed, for the record.
+    what the folder holds is shown. name, command: of the network and of what the user typed, for the record. team:
+    processes that make each measurement together, as for `convert` and `evaluate`; the leading one keeps the folder.
+    shard: measure a part of it, such as "1/3", for machines that share nothing; merged: the folders of all shards,
+    whose measurements are put together in ``results`` after a check that nothing is missing or doubled.
 
     >>> ann, x, y = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), torch.rand(64, 4), torch.arange(64) % 2
     >>> table = compare(ann, x, (x, y), ["maximum", "mean-square"], steps=[1, 4], seeds=2, images=32)
@@ -62,9 +70,11 @@ def compare(
     """
     plan = plan_of(recipes, steps, seeds, protocol, limit, full_up_to)
     require_engine(engine)
+    own = WHOLE if shard is None else Shard.of(shard)
     check_model(model)
     tests = labelled(test)
     folder = results if isinstance(results, ResultsFolder) else ResultsFolder(results)
+    folder = folder if team.leads else ResultsFolder(None)
     made = {
         **origin(command),
         "model": name or type(model).__name__,
@@ -72,14 +82,19 @@ def compare(
     }
     ledger = Ledger(model, draw_from(calibration, images, model), plan.seeds, tests, limit, engine, folder, made)
     try:
-        Work(model, plan, ledger, progress).run(measure)
+        with team.agreed():
+            if merged and team.leads:
+                merge(plan, ledger, merged)
+        Work(model, plan, ledger, progress, team, own).run(measure and not merged)
+        if shard is not None and measure:
+            own.end(plan, ledger)
     finally:
         folder.close()
-    table = _table(plan, ledger)
-    if measure and not any(row.seeds for row in table.rows):
+    table = team.told(_table(plan, ledger))
+    if shard is None and measure and not any(row.seeds for row in table.rows):
         reasons = "; ".join(f"{recipe}: {reason}" for recipe, reason in table.refused().items())
         raise RecipeError(f"none of the recipes applies. {reasons}")
-    if not any(row.seeds for row in table.rows):
+    if shard is None and not any(row.seeds for row in table.rows):
         raise FileError(f"'{folder.path}' holds none of these measurements: check the options, or let them be made")
     return table
 

@@ -25,6 +25,7 @@ from ftbc.graph.trace import trace
 from ftbc.measure.match import relative_error_and_rate
 from ftbc.network import SpikingNetwork
 from ftbc.neuron.place import place, settle
+from ftbc.processes import ALONE, Team
 from ftbc.recipe import Recipe
 from ftbc.recipes import recipe as recipe_by_name
 from ftbc.simulate.readout import with_extra
@@ -45,11 +46,14 @@ def convert(
     *,
     seed: int = 0,
     progress: Progress = silent,
+    team: Team = ALONE,
 ) -> SpikingNetwork:
     """Turn a trained network into a spiking one for ``steps`` time steps.
 
     model: any traceable nn.Module; it is copied, never changed. calibration: a tensor ``[N, ...]``, or an iterable
-    of tensors or of ``(tensor, label)`` pairs; labels are never used. recipe: a name or a `Recipe`.
+    of tensors or of ``(tensor, label)`` pairs; labels are never used. recipe: a name or a `Recipe`. team:
+    the processes that share the work (``with ftbc.team() as team``); each must be given the same model and images, and
+    gets the same network back.
 
     >>> snn = convert(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), torch.rand(64, 4), steps=4)
     >>> snn(torch.rand(5, 4)).shape
@@ -71,13 +75,13 @@ def convert(
 
     generator = torch.Generator().manual_seed(seed)
     neurons, rows = {}, method.neuron.rows(steps)
-    for name, theta in method.threshold.choose(ann, images, steps, generator, progress).items():
+    for name, theta in method.threshold.choose(ann, images, steps, generator, progress, team).items():
         theta = theta.to(images.dtype)
         v0, bias = method.initial(theta, rows)
         neurons[name] = method.neuron(rows, len(ann[name].shape)).set(theta, v0, bias)
     snn = place(ann, neurons, spiking_pools=method.pool == "spiking")
 
-    state = Calibration(ann, snn, rows, images, generator, progress)
+    state = Calibration(ann, snn, rows, images, generator, progress, team=team)
     calibrate(method.calibrate, state)
     settle(snn, method.neuron, steps)
     extra = method.neuron.extra_steps

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("benchmarks", reason="not part of a source distribution")
 
 from benchmarks import results, tables
+from benchmarks.page import BLOCK, filled
 from benchmarks.settings import Settings
 from benchmarks.speed_tables import BLOCKS, block, table
 from ftbc.measure.speed import ENGINES
@@ -135,20 +136,20 @@ def test_the_page_has_every_block_once() -> None:
 
 
 def test_the_page_shows_the_results_of_the_repository() -> None:
-    assert tables.filled(PAGE, ROOT / "results") == PAGE, "run python -m benchmarks.tables --write"
+    assert filled(PAGE, tables.blocks(ROOT / "results")) == PAGE, "run python -m benchmarks.tables --write"
 
 
 def test_the_page_has_no_figures_of_speed_outside_its_blocks() -> None:
-    prose = tables._BLOCK.sub("", PAGE).replace("3 x 3", "")
+    prose = BLOCK.sub("", PAGE).replace("3 x 3", "")
     assert not re.search(r"\d(\.\d+)? ?(x|%|times|ms|images/s)\b", prose)
 
 
 def test_filling_in_keeps_the_prose_and_can_be_repeated(folder: Path) -> None:
-    page = tables.filled(PAGE, folder)
-    assert page != PAGE and tables.filled(page, folder) == page
-    assert tables._BLOCK.sub("", page) == tables._BLOCK.sub("", PAGE)
+    page = filled(PAGE, tables.blocks(folder))
+    assert page != PAGE and filled(page, tables.blocks(folder)) == page
+    assert BLOCK.sub("", page) == BLOCK.sub("", PAGE)
     with pytest.raises(SystemExit, match="no table 'nothing'"):
-        tables.filled("<!-- table nothing: x -->\n<!-- end -->", folder)
+        filled("<!-- table nothing: x -->\n<!-- end -->", tables.blocks(folder))
 
 
 def test_writing_the_page_draws_the_plot(folder: Path, tmp_path: Path) -> None:
@@ -157,7 +158,7 @@ def test_writing_the_page_draws_the_plot(folder: Path, tmp_path: Path) -> None:
     page.parent.mkdir()
     page.write_text(PAGE)
     tables.write(folder, page)
-    assert page.read_text() == tables.filled(PAGE, folder)
+    assert page.read_text() == filled(PAGE, tables.blocks(folder))
     picture = page.parent / "speed-density.png"
     assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 10_000
     assert f"]({picture.name})" in page.read_text()

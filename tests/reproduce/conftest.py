@@ -10,5 +10,5 @@ from .tiny import make_place
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return make_place(tmp_path)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return make_place(tmp_path, monkeypatch)

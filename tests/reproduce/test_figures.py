@@ -138,7 +138,7 @@ def test_membrane_files(place: Path, refused: Refused) -> None:
     assert (reproduce(setting_of(place, "potentials")).kept) == 2
     text = (place / "potentials.toml").read_text()
     (place / "deep.toml").write_text(text.replace("layer = 3", "layer = 99"))
-    refused(FileError, ("layer 99", "19"), reproduce, setting_of(place, "deep"))
+    refused(FileError, ("layer 99", "3 spiking layers"), reproduce, setting_of(place, "deep"))
 
 
 # ---- the other figures -----------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_the_figures_are_written(place: Path) -> None:
         paths = {path.name: path for path in write(found, place / "out")}
         assert len(paths) == 5 and paths[drawn].read_bytes().startswith(b"\x89PNG")
         page = paths[f"{name}.md"].read_text()
-        assert f"![{found.experiment.title}]({drawn})" in page and "resnet20 with net.safetensors" in page
+        assert f"![{found.experiment.title}]({drawn})" in page and "tiny with net.safetensors" in page
         assert all(sentence in page for sentence in found.figure.said)  # type: ignore[union-attr]
         assert "includegraphics" in paths[f"{name}.tex"].read_text()
 

@@ -15,7 +15,7 @@ from ftbc.protocol import work
 from ftbc.reproduce.page import as_markdown
 from ftbc.reproduce.run import reproduce
 from ftbc.reproduce.setting import scale_of
-from ftbc.reproduce.written import write
+from ftbc.reproduce.written import as_csv, as_latex, write
 
 from ..conftest import Refused
 from .tiny import setting_of
@@ -118,6 +118,20 @@ def test_files(place: Path) -> None:
     assert f" & here & {line.ann:.2f} & {line.here(1):.2f} & {line.here(2):.2f} & -- \\\\" in latex
     assert "TET\\_x & paper" in latex and latex.count("\\begin") == latex.count("\\end")
     assert "100 %" not in latex
+
+
+def test_a_table_that_is_not_in_the_paper(place: Path) -> None:
+    text = (place / "tiny.toml").read_text().replace('source = "tab:tiny"', "").replace("1 = 50.0, 4 = 60.25", "")
+    pieces = '{ type = "QuantileBias", clip = false }'
+    text = text.replace("settings = { iterations = 2, batch = 8, batches = 1, alpha = 0.2 }", f"calibrate = [{pieces}]")
+    (place / "own.toml").write_text(text)
+    found = reproduce(setting_of(place, "own", "small"))
+    line, page = found.lines[0], as_markdown(found)
+    assert line.recipe["calibrate"] == [{"type": "QuantileBias", "clip": False, "rows": 65536}]
+    assert f"| FTBC | here | {line.ann:.2f} | {line.here(1):.2f} | {line.here(2):.2f} |" in page
+    assert "In the paper" not in page and "difference" not in page
+    assert "of the paper" not in as_latex(found) and "FTBC & here" in as_latex(found)
+    assert as_csv(found).splitlines()[1].startswith("own,,small,ResNet-20 on CIFAR-10,FTBC,1,,")
 
 
 def test_scales(place: Path, refused: Refused) -> None:

@@ -1,10 +1,12 @@
-"""A small network with its weights in a file, a small data set, and experiments on them."""
+"""A tiny network with its weights in a file, a tiny data set, and experiments on them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
+from torch import nn
 
 from ftbc import zoo
 from ftbc.data import Images, Normalise, write_npz
@@ -12,8 +14,9 @@ from ftbc.reproduce.experiment import Experiment
 from ftbc.reproduce.files import read_experiment
 from ftbc.reproduce.material import Material
 from ftbc.reproduce.setting import Setting, scale_of
+from ftbc.zoo import registry
 
-NETWORK = '{ architecture = "resnet20", classes = 10, width = 0.125, weights = "net.safetensors" }'
+NETWORK = '{ architecture = "tiny", classes = 10, weights = "net.safetensors" }'
 TABLE = f"""
 title = "A tiny table"
 source = "tab:tiny"
@@ -117,11 +120,18 @@ OVERVIEW = (
 )
 
 
-def make_place(tmp_path: Path) -> Path:
-    """A folder with weights/, pictures/ (32 x 32, ten classes) and the experiments above."""
+def tiny_network(classes: int = 10, activation: type[nn.Module] = nn.ReLU) -> nn.Module:
+    """Three layers of neurons, for images of 32 x 32."""
+    convolutions = [nn.Conv2d(3, 4, 5, stride=4), activation(), nn.Conv2d(4, 6, 3, stride=2), activation()]
+    return nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(54, 8), activation(), nn.Linear(8, classes))
+
+
+def make_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with weights/, pictures/ (32 x 32, ten classes) and the experiments above; the zoo knows the network."""
+    monkeypatch.setitem(registry._ARCHITECTURES, "tiny", zoo.Architecture(tiny_network, 32, "for tests"))
     (tmp_path / "weights").mkdir()
     (tmp_path / "pictures").mkdir()
-    blueprint = zoo.Blueprint("resnet20", classes=10, width=0.125)
+    blueprint = zoo.Blueprint("tiny", classes=10)
     zoo.save_weights(blueprint.build(), tmp_path / "weights" / "net.safetensors", blueprint)
     for split, count in (("train", 40), ("test", 20)):
         pixels = torch.randint(0, 256, (count, 3, 32, 32), dtype=torch.uint8)

@@ -40,12 +40,13 @@ class ThresholdBalance(Piece):
 
     def __call__(self, calibration: Calibration) -> None:
         """Balance the thresholds of every spiking layer in place; a layer without positive currents keeps its own."""
-        x = calibration.images[next(calibration.draw(self.batch))]
+        x = calibration.part(next(calibration.draw(self.batch)))
         total = len(calibration.plain_neurons("ThresholdBalance"))
         for done, site in enumerate(in_order(calibration.snn, x, calibration.steps), 1):
             neuron = site.neuron
             theta = neuron.threshold
-            largest = torch.stack([_largest(current, theta) for current in site.currents()]).amax(0)
+            seen = torch.stack([_largest(current, theta) for current in site.currents()]).amax(0)
+            largest = calibration.team.largest(seen)
             neuron.threshold = torch.where(largest > 0, self.factor * largest, theta)
             scale = neuron.threshold / theta
             neuron.initial, neuron.bias = neuron.initial * scale, neuron.bias * scale
@@ -54,6 +55,8 @@ class ThresholdBalance(Piece):
 
 def _largest(currents: Tensor, like: Tensor) -> Tensor:
     """The largest of currents ``[T, N, ...]`` for each entry of ``like``, ``[1]``, ``[C]`` or ``[C, H, W]``."""
+    if not currents.numel():  # another process has all images
+        return torch.full_like(like, -torch.inf)
     if like.numel() == 1:
         return currents.amax().reshape(like.shape)
     if like.ndim == currents.ndim - 2:

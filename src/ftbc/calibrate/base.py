@@ -13,6 +13,7 @@ from ftbc.errors import RecipeError
 from ftbc.graph.ir import Graph, Node
 from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.spiking import Spiking
+from ftbc.processes import ALONE, Team
 from ftbc.progress import Progress, silent
 
 
@@ -21,7 +22,9 @@ class Calibration:
     """The ANN (clean graph with activations), its spiking copy (same names, neurons in their place), and images.
 
     ``generator`` is the only source of chance. readout: how the outputs of the steps are weighed, if a calibration
-    sets it (see `simulate/readout.py`).
+    sets it (see `simulate/readout.py`). team: the processes that share the work. All of them hold the same images and
+    draw the same batches; each computes its `part` of a batch, and what is learnt is learnt from all parts together, by
+    `mean_over` with the team, `Team.sum`, `Team.largest` and `Team.rows`: nothing else may depend on a single part.
     """
 
     ann: Graph
@@ -31,11 +34,16 @@ class Calibration:
     generator: torch.Generator
     progress: Progress = silent
     readout: Tensor | None = None
+    team: Team = ALONE
 
     def draw(self, batch: int, batches: int = 1) -> Iterator[Tensor]:
         """The indices of ``batches`` batches of ``batch`` images, none twice; fewer where there are no more images."""
         order = torch.randperm(len(self.images), generator=self.generator)[: batch * batches]
         return iter(order.to(self.images.device).split(batch))
+
+    def part(self, chosen: Tensor) -> Tensor:
+        """This process's images of a batch, given by the indices of all of its images."""
+        return self.images[chosen[self.team.own(len(chosen))]]
 
     def neurons(self) -> list[Node]:
         """The layers of neurons, in order."""

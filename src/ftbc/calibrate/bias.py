@@ -21,6 +21,7 @@ from ftbc.calibrate.in_order import Site, activations, in_order
 from ftbc.calibrate.widen import widen_bias
 from ftbc.errors import RecipeError
 from ftbc.neuron.functional import mean_over
+from ftbc.processes import ALONE, Team
 from ftbc.settings import Piece
 
 
@@ -45,21 +46,21 @@ class BiasCorrection(Piece):
                 widen_bias(node, "channel")
         done, total = 0, self.batches * len(sites)
         for chosen in calibration.draw(self.batch, self.batches):
-            x = calibration.images[chosen]
+            x, team = calibration.part(chosen), calibration.team
             for site, a in zip(in_order(snn, x, steps), activations(calibration.ann, x), strict=True):
                 channels = a.new_empty(a.shape[1])
-                missing = mean_over(a, channels) - mean_over(mean_spikes(site), channels)
+                missing = mean_over(a, channels, team) - mean_over(mean_spikes(site, team), channels)
                 neuron = site.neuron
                 neuron.bias = neuron.bias + (missing if neuron.bias.ndim == 2 else neuron.spread(missing))
                 done += 1
                 calibration.progress("calibrating biases", done, total)
 
 
-def mean_spikes(site: Site) -> Tensor:
+def mean_spikes(site: Site, team: Team = ALONE) -> Tensor:
     """The mean of a site's spikes over steps and images, per neuron: ``[1, C, ...]``."""
     total, count = None, 0
     for spikes in site.spikes():
         sums = spikes.mean(0).sum(0, keepdim=True)
         total, count = sums if total is None else total + sums, count + spikes.shape[1]
     assert total is not None
-    return total / count
+    return total / count if team.size == 1 else team.mean(total, count).to(total.dtype)

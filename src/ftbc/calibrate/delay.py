@@ -20,6 +20,7 @@ from torch import Tensor
 from ftbc.calibrate.base import Calibration
 from ftbc.calibrate.in_order import activations
 from ftbc.errors import RecipeError
+from ftbc.neuron.functional import mean_over
 from ftbc.neuron.spiking import Spiking
 from ftbc.settings import Piece
 
@@ -40,19 +41,19 @@ class DelayedReadout(Piece):
         """Set the read-out."""
         if calibration.readout is not None:
             raise RecipeError("DelayedReadout: another piece of the recipe weighs the steps already; take one of them")
-        x = calibration.images[next(calibration.draw(self.batch))]
+        x = calibration.part(next(calibration.draw(self.batch)))
         weights = delayed(calibration.steps, int(self.delay(calibration, x)), self.least)
         calibration.readout = weights.to(x)
 
     def delay(self, calibration: Calibration, x: Tensor) -> float:
-        """t0 on these images."""
+        """t0 on these images, and those of the other processes."""
         total = 0.0
         sites = calibration.stepped_neurons("DelayedReadout")
         for node, a in zip(sites, activations(calibration.ann, x), strict=True):
             neuron = node.module
             assert isinstance(neuron, Spiking)
             missing = (neuron.spread(neuron.threshold) - neuron.spread(neuron.initial)).clamp(min=0)
-            mean = a.mean(0)
+            mean = mean_over(a, a.new_empty(a.shape[1:]), calibration.team)
             waits = (missing / mean).masked_fill(mean <= 0, torch.inf).min()
             total += float(waits) if bool(torch.isfinite(waits)) else 0.0  # a silent layer holds nothing back
         return total

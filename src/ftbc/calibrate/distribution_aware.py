@@ -23,7 +23,9 @@ from ftbc.calibrate.base import Calibration
 from ftbc.errors import RecipeError
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.ops import Activation
+from ftbc.neuron.functional import mean_over
 from ftbc.neuron.parallel import ParallelFire
+from ftbc.processes import Team
 from ftbc.settings import Piece
 from ftbc.simulate.stepwise import Stepper
 
@@ -45,10 +47,11 @@ class DistributionAware(Piece):
 
     def __call__(self, calibration: Calibration) -> None:
         """Correct currents and spikes of every layer in place."""
-        images, ann = calibration.images, _Means(calibration.ann)
-        for part in images.split(_AT_ONCE):
+        images, team, ann = calibration.images, calibration.team, _Means(calibration.ann)
+        for part in images[team.own(len(images))].split(_AT_ONCE):
             ann.see(part)
-        sites = {node.name: _Site(node, self.momentum, images) for node in calibration.neurons()}
+        ann.share(team)
+        sites = {node.name: _Site(node, self.momentum, images, team) for node in calibration.neurons()}
 
         def corrected(node: Node, z: Tensor) -> Tensor:
             if node.name not in sites:
@@ -58,7 +61,7 @@ class DistributionAware(Piece):
         stepper = Stepper(calibration.snn, constant=True, cell=corrected)
         for done in range(self.batches):
             chosen = next(calibration.draw(self.batch))
-            stepper.step(images[chosen])
+            stepper.step(calibration.part(chosen))
             stepper.reset()
             calibration.progress("calibrating", done + 1, self.batches)
 
@@ -66,10 +69,10 @@ class DistributionAware(Piece):
 class _Site:
     """A layer at its corrections."""
 
-    def __init__(self, node: Node, momentum: float, like: Tensor) -> None:
+    def __init__(self, node: Node, momentum: float, like: Tensor, team: Team) -> None:
         if not isinstance(node.module, ParallelFire):
             raise RecipeError(f"DistributionAware is for neuron.Parallel() alone, but {node.place} is of another kind")
-        self.neurons, self.momentum = node.module, momentum
+        self.neurons, self.momentum, self.team = node.module, momentum, team
         channels = node.shape[0]
         if self.neurons.threshold.shape == (1,):
             self.neurons.threshold = self.neurons.threshold.expand(channels).clone()
@@ -80,12 +83,15 @@ class _Site:
     def correct(self, z: Tensor, mean_z: Tensor, mean_a: Tensor) -> Tensor:
         """The mean spikes for mean currents ``[N, C, ...]``; psi and phi move towards the ANN's means ``[C]``."""
         neurons, theta = self.neurons, self.neurons.threshold
-        self.psi = torch.lerp(self.psi, mean_z - _by_image(z).mean(0), self.momentum)
+        self.psi = torch.lerp(self.psi, mean_z - self._mean(z), self.momentum)
         neurons.bias = self.bias + _like(self.psi, self.bias[0])
         a = neurons.mean_sent(z)
-        self.phi = torch.lerp(self.phi, mean_a - _by_image(a).mean(0), self.momentum)
+        self.phi = torch.lerp(self.phi, mean_a - self._mean(a), self.momentum)
         neurons.size = theta + _like(self.phi, theta)
         return a
+
+    def _mean(self, values: Tensor) -> Tensor:
+        return mean_over(_by_image(values), self.psi, self.team)
 
 
 class _Means:
@@ -106,6 +112,10 @@ class _Means:
         if INPUT in self.parts:
             self.parts[INPUT].append(_by_image(x))
         self.ann(x, note)
+
+    def share(self, team: Team) -> None:
+        """Take what the other processes have seen."""
+        self.parts = {name: [team.rows(torch.cat(parts))] for name, parts in self.parts.items()}
 
     def of(self, site: str, images: Tensor) -> tuple[Tensor, Tensor]:
         """Of a site's input and of its activation, for these images."""

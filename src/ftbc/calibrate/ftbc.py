@@ -65,25 +65,28 @@ class FTBC(Piece):
         """Correct the biases of every spiking layer in place."""
         for node in calibration.stepped_neurons("FTBC"):
             widen_bias(node, self.grain)
-        images, total = calibration.images, self.iterations
+        total = self.iterations
         aims = None if self.grain == "neuron" else self._aims(calibration)
         for iteration in range(total):
             for chosen in calibration.draw(self.batch, self.batches):
-                x = images[chosen]
+                x = calibration.part(chosen)
                 # A row per neuron and image would not fit into memory: there the ANN runs again for each batch.
                 target = self.targets(calibration, x) if aims is None else _chosen(aims, chosen)
                 self.correct(calibration, x, target)
             calibration.progress("calibrating", iteration + 1, total)
 
     def correct(self, calibration: Calibration, x: Tensor, target: dict[str, Tensor] | None = None) -> None:
-        """One update of every b[t] from one batch; target: what `targets` gives for it, if that is known."""
+        """One update of every b[t] from one batch; target: what `targets` gives for it, if that is known.
+
+        x: this process's part of the batch; the target is that of the whole.
+        """
         aim = self.targets(calibration, x) if target is None else target
 
         def corrected_step(node: Node, current: Tensor) -> Tensor:
             neuron = node.module
             if isinstance(neuron, Spiking):
                 b = neuron.bias[neuron.t]
-                b += self.alpha * (aim[node.name] - neuron.mean_output(current))
+                b += self.alpha * (aim[node.name] - neuron.mean_output(current, calibration.team))
             return neuron(current)
 
         for _ in stepwise(calibration.snn, x, calibration.steps, cell=corrected_step):
@@ -96,7 +99,7 @@ class FTBC(Piece):
         def keep_mean(node: Node, a: Tensor) -> None:
             neuron = calibration.snn[node.name].module
             if isinstance(neuron, Spiking):
-                means[node.name] = mean_over(self._reachable(a, neuron), neuron.bias[0])
+                means[node.name] = mean_over(self._reachable(a, neuron), neuron.bias[0], calibration.team)
 
         calibration.ann(x, keep_mean)
         return means
@@ -112,9 +115,10 @@ class FTBC(Piece):
                 means = a.flatten(2).mean(2) if a.ndim > 2 else a
                 parts.setdefault(node.name, []).append(means.mean(1, keepdim=True) if self.grain == "layer" else means)
 
-        for x in calibration.images.split(_AT_ONCE):
+        images, team = calibration.images, calibration.team
+        for x in images[team.own(len(images))].split(_AT_ONCE):
             calibration.ann(x, keep_means)
-        return {name: torch.cat(rows) for name, rows in parts.items()}
+        return {name: team.rows(torch.cat(rows)) for name, rows in parts.items()}
 
     def _reachable(self, a: Tensor, neuron: Spiking) -> Tensor:
         largest = neuron.largest

@@ -135,7 +135,7 @@ def activations(ann: Graph, x: Tensor) -> Iterator[Tensor]:
     for index, segment in enumerate(found):
         parts = [
             segment.site.module(segment({name: values[name][start : start + _ANN_IMAGES] for name in segment.sources}))
-            for start in range(0, len(x), _ANN_IMAGES)
+            for start in range(0, max(len(x), 1), _ANN_IMAGES)
         ]
         a = torch.cat(parts)
         yield a

@@ -24,6 +24,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ftbc.processes import ALONE, Team
+
 RIDGES = (1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
@@ -41,6 +43,8 @@ class Block:
 class Ridge:
     """The sums over inputs of all blocks, and solutions for as many outputs as one likes.
 
+    team: the processes whose blocks these are a part of; all of them get the same solutions.
+
     >>> x = torch.rand(9, 1, 2)
     >>> fit = Ridge([Block(x, torch.ones(9), torch.zeros(9, dtype=torch.int64))])
     >>> D, o = fit.solve([3 * x[:, :, :1] + 1], ridge=1e-9)
@@ -48,8 +52,8 @@ class Ridge:
     ([3.0, 0.0], 1.0)
     """
 
-    def __init__(self, blocks: Sequence[Block], parts: int = 1) -> None:
-        self.blocks = blocks
+    def __init__(self, blocks: Sequence[Block], parts: int = 1, team: Team = ALONE) -> None:
+        self.blocks, self.team = blocks, team
         _, groups, columns = blocks[0].x.shape
         like = torch.zeros((), dtype=torch.float64, device=blocks[0].x.device)
         self.total = like.new_zeros(2, parts)
@@ -60,7 +64,7 @@ class Ridge:
             second[block.fold] += (x.transpose(1, 2) @ (x * block.weight.unsqueeze(1))).double()
             self.total[block.fold].index_add_(0, block.part, block.weight.double())
             self.first[block.fold] += _by_part(block, block.x, parts)
-        self.raw = second
+        self.total, self.first, self.raw = team.sum(self.total), team.sum(self.first), team.sum(second)
         self._factors: dict[float, Tensor] = {}
 
     def solve(self, outputs: Iterable[Tensor], ridge: float) -> tuple[Tensor, Tensor]:
@@ -96,7 +100,8 @@ class Ridge:
             raw[block.fold] = raw[block.fold] + (block.x.permute(1, 2, 0) @ weighted).double()
             y[block.fold] = y[block.fold] + _by_part(block, rows, self.total.shape[1])
         like, means = max(raw, key=torch.numel), max(y, key=torch.numel)
-        return torch.stack([r.expand_as(like) for r in raw]), torch.stack([m.expand_as(means) for m in y])
+        both = torch.stack([r.expand_as(like) for r in raw]), torch.stack([m.expand_as(means) for m in y])
+        return self.team.sum(both[0]), self.team.sum(both[1])
 
 
 def factorised(S: Tensor, ridge: float) -> Tensor:

@@ -18,6 +18,7 @@ from ftbc.calibrate.base import Calibration
 from ftbc.calibrate.bias import mean_spikes
 from ftbc.calibrate.in_order import activations, in_order
 from ftbc.errors import RecipeError
+from ftbc.neuron.functional import mean_over
 from ftbc.settings import Piece
 
 
@@ -34,11 +35,11 @@ class PotentialCorrection(Piece):
 
     def __call__(self, calibration: Calibration) -> None:
         """Correct the initial potentials of every spiking layer in place."""
-        x = calibration.images[next(calibration.draw(self.batch))]
+        x, team = calibration.part(next(calibration.draw(self.batch))), calibration.team
         total = len(calibration.neurons())
         visits = zip(in_order(calibration.snn, x, calibration.steps), activations(calibration.ann, x), strict=True)
         for done, (site, a) in enumerate(visits, 1):
             neuron = site.neuron
-            missing = calibration.steps * (a.mean(0) - mean_spikes(site)[0])
+            missing = calibration.steps * (mean_over(a, a.new_empty(a.shape[1:]), team) - mean_spikes(site, team)[0])
             neuron.initial = (neuron.spread(neuron.initial) + missing).contiguous()
             calibration.progress("calibrating potentials", done, total)

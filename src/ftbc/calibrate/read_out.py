@@ -78,7 +78,7 @@ class ReadOut(LayerCalibrator):
             y = at_positions(value, targets.dim(ann_output), positions).unflatten(0, (layer.steps, -1))
             error = (y - targets.rows(ann_output, part)).flatten(1)
             products += (error @ error.t()).double().cpu()
-        return products
+        return layer.calibration.team.sum(products)
 
 
 def read_out_weights(products: Tensor, ridge: float = 1e-3) -> Tensor:

@@ -117,7 +117,7 @@ def refit(layer: Layer, means: Callable[[int], list[Mean]], ridge: float, rounds
     low, high = flat_ends(layer.activation) if layer.junction.alone else (None, None)
     for chosen in [together] * bool(together) + alone:
         blocks, now, z = _gather(layer, chosen, means, rows)
-        fit = Ridge(blocks, layer.steps)
+        fit = Ridge(blocks, layer.steps, layer.calibration.team)
         wanted = [y - have for y, have in zip(z, now, strict=True)]
         penalty = ridge or fit.choose(wanted)
         D, offset = fit.solve(wanted, penalty)
@@ -141,11 +141,13 @@ def _gather(
     columns = sum(matrix(synapses[index].module).shape[:2].numel() for index in chosen)
     count = -(-min(rows, _MOST_CELLS // (columns * len(means(1)))) // len(layer.calibration.images))
     blocks, now, z = [], [], []
+    # The means of the parts of other processes are drawn, too: chance must run on alike in all of them.
+    drawn = [means(size) for size in layer.flow.sizes][layer.flow.before :]
     for part, positions in layer.parts():
         some = positions[:, :count]
         n, k = some.shape
-        target = layer.target(part).unflatten(0, (n, -1))[:, :k].flatten(0, 1)
-        for mean in means(n):
+        target = layer.target(part).unflatten(0, positions.shape)[:, :k].flatten(0, 1)
+        for mean in drawn[part] if n else means_of_none(layer.steps):
             weights = mean.weights.to(target)
             read = layer.inputs(part, some, weights)
             have = layer.rest(part, some, weights)
@@ -164,9 +166,14 @@ def _gather(
     return blocks, now, z
 
 
+def means_of_none(steps: int) -> list[Mean]:
+    """Of a process that has no images: rows of the right shape, but none."""
+    return [Mean(torch.zeros(steps, 0, dtype=torch.float64), torch.zeros(0), torch.zeros(0, dtype=torch.int64))]
+
+
 def _cut(whole: slice, most: int) -> Iterator[slice]:
-    """Parts of a range, none longer than ``most``."""
-    for start in range(whole.start, whole.stop, most):
+    """Parts of a range, none longer than ``most``; an empty one of an empty range."""
+    for start in range(whole.start, max(whole.stop, whole.start + 1), most):
         yield slice(start, min(start + most, whole.stop))
 
 

@@ -24,6 +24,7 @@ from ftbc.calibrate.in_order import Site, activations, in_order
 from ftbc.calibrate.widen import widen_bias
 from ftbc.errors import RecipeError
 from ftbc.neuron.functional import fire
+from ftbc.processes import ALONE, Team
 from ftbc.settings import Piece
 
 
@@ -46,14 +47,14 @@ class ReleasedFTBC(Piece):
         for node in sites:
             widen_bias(node, "channel")
         for done, chosen in enumerate(calibration.draw(self.batch, self.batches), 1):
-            x = calibration.images[chosen]
+            x = calibration.part(chosen)
             visits = zip(in_order(calibration.snn, x, calibration.steps), activations(calibration.ann, x), strict=True)
             for site, a in visits:
-                site.neuron.bias -= self.alpha * replay(site, a)
+                site.neuron.bias -= self.alpha * replay(site, a, calibration.team)
             calibration.progress("calibrating", done, self.batches)
 
 
-def replay(site: Site, a: Tensor) -> Tensor:
+def replay(site: Site, a: Tensor, team: Team = ALONE) -> Tensor:
     """The mean of e at each step and channel, ``[T, C]``."""
     neuron = site.neuron
     theta, rest = neuron.spread(neuron.threshold), [0, *range(2, a.ndim)]
@@ -68,4 +69,6 @@ def replay(site: Site, a: Tensor) -> Tensor:
             e = fire(u, theta)[0] - target
             v = fire(u - e, theta)[1]
             sums[t] += e.sum(rest)
-    return sums * (a.shape[1] / a.numel())
+    if team.size == 1:
+        return sums * (a.shape[1] / a.numel())
+    return team.mean(sums, a.numel() / a.shape[1]).to(a.dtype)

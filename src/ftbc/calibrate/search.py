@@ -58,7 +58,12 @@ class CorrelationSearch(LayerCalibrator):
         theta, bias = neuron.threshold, neuron.bias.clone()
         bias[0] += neuron.initial
         descend = descent.compiled if descent.usable(sample.x) else descend_plainly
-        theta, bias = descend(sample.x, sample.a, theta, bias, self.weights(layer.steps))
+        # Channels have nothing to do with each other: each process searches for its own.
+        team = layer.calibration.team
+        own = team.own(len(theta))
+        x, a = sample.x[:, own].contiguous(), sample.a[own].contiguous()
+        theta, bias = descend(x, a, theta[own], bias[:, own], self.weights(layer.steps))
+        theta, bias = team.rows(theta), team.rows(bias.t().contiguous()).t().contiguous()
         bias[0] -= neuron.initial
         neuron.threshold, neuron.bias = theta, bias
 

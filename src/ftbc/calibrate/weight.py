@@ -34,6 +34,7 @@ from ftbc.calibrate.in_order import Segment, Site, Tensors, activations, in_orde
 from ftbc.errors import RecipeError
 from ftbc.graph.ir import Graph, Node
 from ftbc.graph.ops import Grid, MaxPool, Synapses
+from ftbc.processes import ALONE, Team
 from ftbc.settings import Piece
 
 _AT_ONCE = 64
@@ -61,29 +62,32 @@ class WeightCorrection(Piece):
     def __call__(self, calibration: Calibration) -> None:
         """Train the weights of every spiking layer in place."""
         snn, steps = calibration.snn, calibration.steps
-        x = calibration.images[next(calibration.draw(self.images))]
+        chosen = next(calibration.draw(self.images))
+        x, team = calibration.part(chosen), calibration.team
         total = len(calibration.plain_neurons("WeightCorrection"))
         visits = zip(in_order(snn, x, steps), activations(calibration.ann, x), strict=True)
         for done, (site, a) in enumerate(visits, 1):
             own = own_synapses(snn, site.segment)
             if own:
-                for name, weight in self.fit(site, own, a, calibration.generator).items():
+                for name, weight in self.fit(site, own, a, calibration.generator, team).items():
                     _put(snn, name, weight)
             calibration.progress("calibrating weights", done, total)
 
-    def fit(self, site: Site, own: Iterable[Node], a: Tensor, generator: torch.Generator) -> Tensors:
+    def fit(
+        self, site: Site, own: Iterable[Node], a: Tensor, generator: torch.Generator, team: Team = ALONE
+    ) -> Tensors:
         """The weights of these nodes that bring the site's spikes nearest to its activations."""
-        layer = Layer(site, a, self.charge)
+        layer = Layer(site, a, self.charge, team)
         before = {node.name: node.module.weight.detach() for node in own}
         with torch.enable_grad():
             weights = {name: weight.clone().requires_grad_() for name, weight in before.items()}
             optimiser = torch.optim.Adam(weights.values(), self.learning_rate)
             schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, self.iterations)
             for _ in range(self.iterations):
-                rows = torch.randperm(len(a), generator=generator)[: self.batch].to(a.device)
+                rows = torch.randperm(layer.images, generator=generator)[: self.batch].to(a.device)
                 gradients = torch.autograd.grad(layer.error(rows, weights), list(weights.values()))
                 for weight, gradient in zip(weights.values(), gradients, strict=True):
-                    weight.grad = gradient
+                    weight.grad = team.sum(gradient)
                 optimiser.step()
                 schedule.step()
         after = {name: weight.detach() for name, weight in weights.items()}
@@ -91,10 +95,15 @@ class WeightCorrection(Piece):
 
 
 class Layer:
-    """The equation above for one site."""
+    """The equation above for one site.
 
-    def __init__(self, site: Site, a: Tensor, charge: bool = True) -> None:
+    a: the activations of this process's images; rows of images are numbered over all processes of the team, in order.
+    """
+
+    def __init__(self, site: Site, a: Tensor, charge: bool = True, team: Team = ALONE) -> None:
         neuron = site.neuron
+        self.images, self.team = int(team.total(len(a))[0]), team
+        self.first = team.own(self.images).start
         self.a, self.segment, self.steps = a, site.segment, site.steps
         self.inputs = site.mean_inputs()
         self.theta = neuron.spread(neuron.threshold)
@@ -102,16 +111,17 @@ class Layer:
         self.shift = held / self.theta if charge else 0.0
 
     def error(self, rows: Tensor, weights: Tensors) -> Tensor:
-        """Sum over channels, mean over all else, of the square error on some images."""
-        z = self.segment({name: values[rows] for name, values in self.inputs.items()}, weights)
+        """Sum over channels, mean over all else, of the square error on some images; this process's share of it."""
+        own = rows[(rows >= self.first) & (rows < self.first + len(self.a))] - self.first
+        z = self.segment({name: values[own] for name, values in self.inputs.items()}, weights)
         sent = staircase(z, self.theta, self.steps, self.shift)
-        return F.mse_loss(sent, self.a[rows]) * z.shape[1]
+        return F.mse_loss(sent, self.a[own], reduction="sum") / (len(rows) * z.shape[2:].numel())
 
     @torch.no_grad()
     def total_error(self, weights: Tensors) -> float:
         """The same over all images."""
-        rows = torch.arange(len(self.a), device=self.a.device).split(_AT_ONCE)
-        return sum(float(self.error(some, weights)) * len(some) for some in rows) / len(self.a)
+        rows = torch.arange(self.images, device=self.a.device).split(_AT_ONCE)
+        return self.team.total(sum(float(self.error(some, weights)) * len(some) for some in rows) / self.images)[0]
 
 
 def own_synapses(snn: Graph, segment: Segment) -> list[Node]:

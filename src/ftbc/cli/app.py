@@ -24,8 +24,10 @@ from ftbc.cli.export import export
 from ftbc.cli.methods import methods
 from ftbc.cli.report import report
 from ftbc.cli.reproduce import reproduce
+from ftbc.cli.search import search
 from ftbc.cli.train import train
-from ftbc.errors import FtbcError
+from ftbc.errors import FtbcError, InputError
+from ftbc.processes import leads, started
 
 app = typer.Typer(
     add_completion=False,
@@ -34,12 +36,15 @@ app = typer.Typer(
     help="Turn trained PyTorch networks into spiking ones that are right from their first time steps.",
     epilog="Every command takes --debug, which shows the whole traceback of an error.",
 )
-for command in (demo, check, convert, evaluate, compare, reproduce, report, bench, train, methods):
+for command in (demo, check, convert, evaluate, compare, reproduce, report, bench, search, train, methods):
     app.command()(command)
 app.add_typer(data, name="data")
 app.add_typer(export, name="export")
 
-INTERRUPTED = 130
+TOGETHER = ("train", "convert", "evaluate", "compare")
+"""Commands that several processes can do together; any other would be done by each of them."""
+INTERRUPTED, ENDED = 130, 143
+"""Exit statuses after Ctrl-C, and after a polite kill, by which torchrun ends processes whose neighbour has died."""
 _WrongUsage = typer.BadParameter.__base__
 """What the parser raises for unknown commands and options; typer has no name of its own for it."""
 
@@ -51,6 +56,8 @@ def run(arguments: list[str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     with _interrupts() as seen:
         try:
+            if started() > 1 and arguments[0] not in TOGETHER:
+                raise InputError(f"ftbc {arguments[0]} is for one process: start it without torchrun")
             status = app(arguments, prog_name="ftbc", standalone_mode=False)
         except SystemExit as stop:
             status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
@@ -61,7 +68,10 @@ def run(arguments: list[str]) -> int:
                 return _failed(error, debug)
             status = INTERRUPTED  # torch swallows interrupts while it imports parts of itself, and stumbles afterwards
     if status == INTERRUPTED:
-        sys.stderr.write("ftbc: interrupted\n")
+        ended = signal.SIGTERM in seen
+        status = ENDED if ended else INTERRUPTED
+        if leads():
+            sys.stderr.write(f"ftbc: {'ended from outside' if ended else 'interrupted'}\n")
     return status if isinstance(status, int) else 0
 
 
@@ -75,13 +85,14 @@ def _failed(error: Exception, debug: bool) -> int:
         raise error
     if debug:
         traceback.print_exception(error)
-    sys.stderr.write(f"ftbc: {message}\n")
+    who = "ftbc" if leads() else "ftbc, in another process than the first"
+    sys.stderr.write(f"{who}: {message}\n")
     return 2
 
 
 @contextmanager
 def _interrupts() -> Iterator[list[int]]:
-    """Interrupt as always on Ctrl-C, and remember it."""
+    """Interrupt as always on Ctrl-C, and on a polite kill, and remember which it was."""
     seen: list[int] = []
 
     def interrupt(number: int, _: Any) -> None:
@@ -91,8 +102,9 @@ def _interrupts() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield seen
         return
-    before = signal.signal(signal.SIGINT, interrupt)
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield seen
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -15,6 +15,7 @@ from ftbc.cli.options import (
     CalibrationData,
     Classes,
     Data,
+    Device,
     Engine,
     Images_,
     Json,
@@ -27,12 +28,15 @@ from ftbc.cli.options import (
     find_recipe,
     find_steps,
     find_test,
+    placed,
     typed,
 )
 from ftbc.cli.progress import progress_bar
 from ftbc.errors import FtbcError, InputError
+from ftbc.processes import leads, team
 from ftbc.protocol.plan import PROTOCOLS, plan_of
 from ftbc.protocol.results_folder import ResultsFolder
+from ftbc.protocol.shards import Shard
 from ftbc.report.comparison import as_text
 from ftbc.report.plot import require_plot
 from ftbc.simulate import require_engine
@@ -63,17 +67,28 @@ def compare(
     plot: Annotated[Path | None, typer.Option(help="Also draw accuracy against T: .png, .svg or .pdf")] = None,
     energy_plot: Annotated[Path | None, typer.Option(help="Also draw accuracy against energy")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write a page with curves and energy: .html")] = None,
+    shard: Annotated[
+        str | None, typer.Option(help="Measure a part of it, such as 1/3, for machines that share nothing")
+    ] = None,
+    merge: Annotated[
+        list[Path] | None,
+        typer.Option(help="The --results of a shard, once for each: put them together, measure nothing"),
+    ] = None,
+    device: Device = "cpu",
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The first of the --seeds")] = 0,
     json: Json = None,
 ) -> None:
     """Compare methods on one network: accuracy at each T over several calibrations, and what it costs.
 
     Each seed draws calibration images of its own; the test images are the same for all. Every measurement is kept at
-    once: run the same command again after a kill, or beside itself, and it goes on.
+    once: run the same command again after a kill, or beside itself, and it goes on. Several processes can make each
+    measurement together, `torchrun --nproc-per-node 2 -m ftbc compare ...`; machines without a network between them can
+    each make a part, with `--shard 1/2` and `--shard 2/2`, and `--merge` the folders afterwards.
 
     Example: `ftbc compare resnet20-cifar10 --recipes maximum,mean-square,ftbc --steps 1,2,4,8 --latex table.tex`
     """
-    require_writable(csv, json, latex, plot, energy_plot, report)
+    if leads():  # others may be on machines without these folders
+        require_writable(csv, json, latex, plot, energy_plot, report)
     require_engine(engine)
     for drawing in (plot, energy_plot):
         if drawing is not None:
@@ -83,26 +98,33 @@ def compare(
     methods, times = [find_recipe(name) for name in recipes.split(",")], find_steps(steps)
     numbers = range(seed, seed + seeds)
     plan_of(methods, times, numbers, protocol, limit, full_up_to)  # wrong options are found before anything is read
+    if shard is not None and (merge or only_kept):
+        raise InputError("--shard measures, --merge and --only-kept do not: give one of them")
+    if shard is not None:
+        Shard.of(shard)
     folder = ResultsFolder(results)
     network = find_model(model, weights, classes)
     test = find_test(data, normalise, test_images, 0)
     draws = find_draws(data, calibration, test.normalise, images)
     try:
-        with progress_bar(share="comparing") as progress:
+        with team(device) as own, progress_bar(shown=own.leads, share="comparing") as progress:
             table = ftbc.compare(
-                network, draws, test, methods, times,
+                network.to(own.device), lambda seed: placed(draws(seed), own), test, methods, times,
                 protocol=protocol, seeds=numbers, limit=limit, full_up_to=full_up_to, engine=engine, results=folder,
                 measure=not only_kept, name=_name(model, weights), command=typed(),
-                progress=progress,
+                progress=progress, team=own, shard=shard, merged=merge or (),
             )  # fmt: skip
     except FtbcError:
         raise
     except BaseException:  # an interrupt, also one that torch has swallowed and stumbled over
-        sys.stderr.write(
-            f"ftbc: {len(folder.used)} measurements are kept in '{results}': the same command goes on from there, and "
-            "with --only-kept it shows what there is\n"
-        )
+        if leads():
+            sys.stderr.write(
+                f"ftbc: {len(folder.used)} measurements are kept in '{results}': the same command goes on from there, "
+                "and with --only-kept it shows what there is\n"
+            )
         raise
+    if not own.leads:
+        return
     typer.echo(as_text(table, shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else None))
     typer.echo(f"\n{table.measured} measured now, {table.kept} taken from {results}")
     written = (

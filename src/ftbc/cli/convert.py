@@ -15,6 +15,7 @@ from ftbc.cli.options import (
     CalibrationData,
     Classes,
     Data,
+    Device,
     Images_,
     Json,
     Model,
@@ -28,12 +29,14 @@ from ftbc.cli.options import (
     find_model,
     find_recipe,
     find_some_test,
+    placed,
     rounded,
     typed,
     write_json,
 )
 from ftbc.cli.progress import progress_bar
 from ftbc.conversion_report import conversion_page
+from ftbc.processes import leads, team
 from ftbc.report import html
 
 
@@ -52,20 +55,28 @@ def convert(
     report: Annotated[
         Path | None, typer.Option(help=f"Also write a page on what it does with {REPORT_IMAGES} test images: .html")
     ] = None,
+    device: Device = "cpu",
     seed: Seed = 0,
     json: Json = None,
 ) -> None:
     """Convert a trained network and write the spiking one to a file.
 
+    In several processes, each with a part of the images: `torchrun --nproc-per-node 2 -m ftbc convert ...`
+
     Example: `ftbc convert resnet20-cifar10 --steps 8 --to resnet20.snn`
     """
-    require_writable(to, json, report)
+    if leads():  # others may be on machines without that folder
+        require_writable(to, json, report)
     network = find_model(model, weights, classes)
     method = find_recipe(recipe)
     chosen = find_calibration(data, calibration, normalise, images, seed)
     test = None if report is None else find_some_test(data, normalise, seed).with_normalise(chosen.normalise)
-    with progress_bar() as progress:
-        snn = ftbc.convert(network, chosen, steps, method, seed=seed, progress=progress)
+    with team(device) as own, progress_bar(shown=own.leads) as progress:
+        given = placed(chosen, own)
+        snn = ftbc.convert(network.to(own.device), given, steps, method, seed=seed, progress=progress, team=own)
+    if not own.leads:
+        return
+    network, snn = network.cpu(), snn.cpu()
     snn = rounded(snn, chosen) if whole else snn
     snn.save(to)
     typer.echo(f"{'layer':24} {'shape':>14} {'threshold':>10} {'rate':>7} {'error':>7}  events")

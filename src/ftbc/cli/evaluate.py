@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-import time
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from torch import nn
 
 import ftbc
 from ftbc.atomic import require_writable
+from ftbc.calibrate.base import Progress
 from ftbc.cli.options import (
     CalibrationData,
     Classes,
     Data,
+    Device,
     Engine,
     Images_,
     Json,
@@ -29,12 +35,18 @@ from ftbc.cli.options import (
     find_recipe,
     find_steps,
     find_test,
+    placed,
     rounded,
+    typed,
     write_json,
 )
 from ftbc.cli.progress import progress_bar
-from ftbc.errors import InputError, RecipeError
+from ftbc.data import Images
+from ftbc.errors import FtbcError, InputError, RecipeError
 from ftbc.measure.inside import look_inside
+from ftbc.processes import Team, leads, team
+from ftbc.protocol.fingerprint import of_bytes
+from ftbc.protocol.kept_evaluation import KeptEvaluations
 from ftbc.report.table import accuracy_table, energy_table, error_table
 from ftbc.simulate import require_engine
 
@@ -59,14 +71,21 @@ def evaluate(
     whole: Rounded = False,
     layers: Annotated[bool, typer.Option(help="Also show firing rates and errors of each layer")] = False,
     energy: Annotated[bool, typer.Option(help="Also show the energy under every model, at each step")] = False,
+    results: Annotated[
+        Path | None, typer.Option(help="Folder that keeps networks and counts: run again after a kill, it goes on")
+    ] = None,
+    device: Device = "cpu",
     seed: Seed = 0,
     json: Json = None,
 ) -> None:
     """Measure accuracy at each time step, beside the network it came from.
 
+    In several processes, each with a part of the images: `torchrun --nproc-per-node 2 -m ftbc evaluate ...`
+
     Example: `ftbc evaluate resnet20-cifar10 --recipe mean-square,ftbc --steps 1,2,4,8`
     """
-    require_writable(json)
+    if leads():  # others may be on machines without that folder
+        require_writable(json)
     require_engine(engine)
     if snn is not None and whole:
         raise InputError("--rounded belongs to the conversion: use ftbc convert --rounded, then measure its file")
@@ -77,38 +96,52 @@ def evaluate(
     chosen = None
     if saved is None:
         chosen = find_calibration(data, calibration, normalise, images, seed).with_normalise(test.normalise)
-    rows = []
-    for method, t in itertools.product(methods, times) if saved is None else [(None, 0)]:
-        with progress_bar() as progress:
-            begun = time.perf_counter()
-            spiking = saved or ftbc.convert(network, chosen, t, method, seed=seed, progress=progress)  # type: ignore
-            spiking = rounded(spiking, chosen) if whole and chosen is not None else spiking
-            seconds = time.perf_counter() - begun
-            result = ftbc.evaluate(spiking, test, reference=network, stop=rule, engine=engine, progress=progress)
-        origin = f"from {snn}" if chosen is None else f"{len(chosen)} calibration images, seed {seed}"
-        typer.echo(f"{spiking.recipe.name}, T = {spiking.steps}, {origin}\n{result}\n")
-        if energy:
-            typer.echo(f"{energy_table(result)}\n")
-        errors = {}
-        if layers:
-            inside = look_inside(spiking, test.take(min(_LOOKED_INTO, len(test))).tensor(), network)
-            typer.echo(f"in percent, on {inside.images} images:\n{error_table(inside.layers)}\n")
-            errors = {layer.name: layer.split.to_dict() for layer in inside.layers if layer.split is not None}
-        rows.append(
-            {
-                "recipe": spiking.recipe.to_dict(),
-                "steps": spiking.steps,
-                "rounded": whole,
-                "engine": engine,
-                "seed": seed,
-                "calibration_images": None if chosen is None else len(chosen),
-                "conversion_seconds": None if chosen is None else seconds,
-                **result.to_dict(),
-                **({"errors": errors} if layers else {}),
-                "energies": result.energies(),
-                "reference_energies": result.reference_energies(),
-            }
-        )
+    rows: list[dict[str, Any]] = []
+    with team(device) as own, _told_what_is_kept(results):
+        network = network.to(own.device)
+        kept = KeptEvaluations(results, network, test, typed(), own)
+        for method, t in itertools.product(methods, times) if chosen is not None else [(None, 0)]:
+            with progress_bar(shown=own.leads) as progress:
+                if saved is not None:
+                    assert snn is not None
+                    spiking, seconds, key = saved.to(own.device), None, {"file": of_bytes(snn.read_bytes())}
+                else:
+                    assert chosen is not None and method is not None
+                    make = functools.partial(_convert, network, chosen, t, method, seed, whole, progress, own)
+                    spiking, seconds, key = kept.network(chosen, method, t, whole, seed, make)
+                counts = kept.counts(key, engine=engine, stop=stop)
+                result = ftbc.evaluate(
+                    spiking, test, network, stop=rule, engine=engine, progress=progress, team=own, kept=counts
+                )
+            if not own.leads:
+                continue
+            origin = f"from {snn}" if chosen is None else f"{len(chosen)} calibration images, seed {seed}"
+            typer.echo(f"{spiking.recipe.name}, T = {spiking.steps}, {origin}\n{result}\n")
+            if energy:
+                typer.echo(f"{energy_table(result)}\n")
+            errors = {}
+            if layers:
+                few = test.take(min(_LOOKED_INTO, len(test))).tensor().to(own.device)
+                inside = look_inside(spiking, few, network)
+                typer.echo(f"in percent, on {inside.images} images:\n{error_table(inside.layers)}\n")
+                errors = {layer.name: layer.split.to_dict() for layer in inside.layers if layer.split is not None}
+            rows.append(
+                {
+                    "recipe": spiking.recipe.to_dict(),
+                    "steps": spiking.steps,
+                    "rounded": whole,
+                    "engine": engine,
+                    "seed": seed,
+                    "calibration_images": None if chosen is None else len(chosen),
+                    "conversion_seconds": seconds,
+                    **result.to_dict(),
+                    **({"errors": errors} if layers else {}),
+                    "energies": result.energies(),
+                    "reference_energies": result.reference_energies(),
+                }
+            )
+    if not own.leads:
+        return
     if len(rows) > 1:
         columns = {
             method.name: {row["steps"]: row["accuracy"][-1] for row in rows if row["recipe"]["name"] == method.name}
@@ -117,6 +150,33 @@ def evaluate(
         typer.echo("Each T with a calibration of its own:")
         typer.echo(accuracy_table(times, columns, rows[0]["reference_accuracy"]))
     write_json(json, {"model": model, "data": test.name, "results": rows})
+
+
+def _convert(
+    network: nn.Module,
+    images: Images,
+    steps: int,
+    method: ftbc.Recipe,
+    seed: int,
+    whole: bool,
+    progress: Progress,
+    own: Team,
+) -> ftbc.SpikingNetwork:
+    given = placed(images, own)
+    snn = ftbc.convert(network, given, steps, method, seed=seed, progress=progress, team=own)
+    return rounded(snn, images) if whole else snn
+
+
+@contextmanager
+def _told_what_is_kept(results: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except FtbcError:
+        raise
+    except BaseException:  # an interrupt, also one that torch has swallowed and stumbled over
+        if results is not None and leads():
+            sys.stderr.write(f"ftbc: what is done is kept in '{results}': the same command goes on from there\n")
+        raise
 
 
 def _rule(stop: float | None) -> ftbc.Confidence | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from torch import nn
+from torch import Tensor, nn
 
 from ftbc import data, zoo
 from ftbc.atomic import replacing
@@ -21,6 +21,7 @@ from ftbc.data import Images, Normalise
 from ftbc.data.balance import draw_balanced
 from ftbc.errors import FileError, InputError, ModelError, first_line
 from ftbc.network import SpikingNetwork
+from ftbc.processes import Team
 from ftbc.program import ENDING, read_program
 from ftbc.recipe import Recipe, read_recipe
 from ftbc.recipes import recipe
@@ -50,6 +51,9 @@ RecipeName = Annotated[str, typer.Option("--recipe", help="A method by name (see
 Engine = Annotated[str, typer.Option(help="How to run the spiking network: layerwise, stepwise, or event (fastest)")]
 Rounded = Annotated[
     bool, typer.Option("--rounded", help="Round to whole numbers of 16 bits, in which events run fastest")
+]
+Device = Annotated[
+    str, typer.Option("--device", help="Where to compute: cpu, or cuda (under torchrun a GPU for each process)")
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Which calibration images, and in which order")]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the result to this file")]
@@ -106,7 +110,7 @@ def find_calibration(
     found = _train_split(_training_data(source, calibration), images, seed)
     if calibration is not None and source is not None and normalise is None:
         return found.with_normalise(find_test(source, None, 1, seed).normalise)
-    return _normalised(found, normalise)
+    return normalised(found, normalise)
 
 
 def find_draws(
@@ -121,7 +125,7 @@ def find_test(source: str | None, normalise: str | None, images: int | None, see
     """Images to measure on: the test split, or all of a single file."""
     source = source or USUAL_DATA
     found = data.load(source, test=images)[1] if source == USUAL_DATA else data.read(source, "test", images, seed)
-    return _normalised(found, normalise)
+    return normalised(found, normalise)
 
 
 def find_some_test(source: str | None, normalise: str | None, seed: int) -> Images:
@@ -132,7 +136,7 @@ def find_some_test(source: str | None, normalise: str | None, seed: int) -> Imag
 
 def find_some_training(source: str | None, normalise: str | None, images: int, seed: int) -> Images:
     """A few images; one is enough for what depends on shapes alone."""
-    return _normalised(_train_split(source or USUAL_DATA, images, seed), normalise)
+    return normalised(_train_split(source or USUAL_DATA, images, seed), normalise)
 
 
 def find_recipe(name: str) -> Recipe:
@@ -142,7 +146,13 @@ def find_recipe(name: str) -> Recipe:
 
 def rounded(snn: SpikingNetwork, images: Images) -> SpikingNetwork:
     """The network in whole numbers, whose scales come from a few of the calibration images."""
-    return snn.rounded(images.take(min(64, len(images))).tensor())
+    few = images.take(min(64, len(images))).tensor()
+    return snn.rounded(few.to(next(snn.graph.parameters()).device))
+
+
+def placed(images: Images, team: Team) -> Images | Tensor:
+    """Calibration images where a team computes."""
+    return images if team.device.type == "cpu" else images.tensor().to(team.device)
 
 
 def find_steps(steps: str) -> list[int]:
@@ -178,7 +188,8 @@ def _train_split(source: str, images: int, seed: int) -> Images:
     return data.read(source, "train", limit=images, seed=seed)
 
 
-def _normalised(images: Images, normalise: str | None) -> Images:
+def normalised(images: Images, normalise: str | None) -> Images:
+    """Images under a normalisation by name, if one is given."""
     if normalise is None:
         return images
     if normalise not in data.NORMALISATIONS:

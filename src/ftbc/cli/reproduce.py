@@ -119,8 +119,7 @@ def _listed(found: Sequence[Standing]) -> list[str]:
     lines: list[str] = []
     for each in found:
         if each.scale == SCALES[0]:
-            experiment = each.experiment
-            lines += [*([""] if lines else []), f"{experiment.name}: {experiment.title} ({experiment.source})"]
+            lines += [*([""] if lines else []), f"{each.experiment.name}: {each.experiment.heading}"]
         state = "ready" if not each.lacking else "in part" if each.runs else "not yet"
         duration = in_words(each.seconds if each.runs else each.whole)
         lines.append(f"  {each.scale:5}  {state:7}  {duration}{'' if each.runs else ' if all were there'}")
@@ -132,7 +131,7 @@ def _listed(found: Sequence[Standing]) -> list[str]:
 
 def _summary(found: Reproduction) -> str:
     experiment = found.experiment
-    lines = [f"{experiment.title} ({experiment.source}), scale {found.scale}"]
+    lines = [f"{experiment.heading}, scale {found.scale}"]
     if found.figure is not None:
         lines += found.figure.said
     for line in found.lines:

@@ -82,7 +82,7 @@ def train(
     known = [outputs.plan] if resume and outputs.plan.is_file() else []
     files = [read_plan(path) for path in (*known, *([] if settings is None else [settings]))]
     plan = plan_of(merged(*files, options))
-    with team() as own, progress_bar(shown=own.leads) as progress:
+    with team(device=None) as own, progress_bar(shown=own.leads) as progress:
         ended = run(plan, outputs, own, lambda epoch: _show(epoch, plan), progress)
     if ended is None:
         return

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ftbc.calibrate.base import Progress, silent
 from ftbc.errors import InputError
-from ftbc.measure.evaluate import labelled_batches
+from ftbc.measure.batches import labelled_batches
 from ftbc.measure.evaluation import shown_steps
 from ftbc.network import SpikingNetwork
 

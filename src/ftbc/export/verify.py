@@ -21,7 +21,7 @@ from ftbc.export.onnx_run import OnnxNetwork
 from ftbc.export.sample import require_network
 from ftbc.export.score import Score
 from ftbc.export.semantics import Semantics
-from ftbc.measure.evaluate import labelled_batches
+from ftbc.measure.batches import labelled_batches
 from ftbc.network import SpikingNetwork
 from ftbc.simulate.readout import read
 

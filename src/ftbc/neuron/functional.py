@@ -12,6 +12,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ftbc.processes import ALONE, Team
+
 
 def fire(v: Tensor, theta: Tensor) -> tuple[Tensor, Tensor]:
     """Spikes of a membrane potential, and what is left of it.
@@ -46,10 +48,19 @@ def spike_counts(x: Tensor, theta: Tensor, v: Tensor, b: Tensor) -> Tensor:
     return fired.sum([d for d in range(fired.ndim) if d != 1])
 
 
-def mean_over(values: Tensor, like: Tensor) -> Tensor:
-    """Mean over the batch and over all that shares an entry of ``like`` (``[1]``, ``[C]`` or ``[C, H, W]``)."""
+def mean_over(values: Tensor, like: Tensor, team: Team = ALONE) -> Tensor:
+    """Mean over the batch and over all that shares an entry of ``like`` (``[1]``, ``[C]`` or ``[C, H, W]``).
+
+    team: the processes that share the batch, of which ``values`` are this one's.
+    """
+    dims = list(range(values.ndim))
     if like.ndim == values.ndim - 1 and like.shape == values.shape[1:]:
-        return values.mean(0)
-    if like.numel() == 1:
-        return values.mean().reshape(1)
-    return values.mean([d for d in range(values.ndim) if d != 1])
+        dims = [0]
+    elif like.numel() > 1:
+        dims.remove(1)
+    if team.size == 1:
+        means = values.mean(dims)
+    else:
+        sums = values.sum(dims, dtype=torch.float64)
+        means = team.mean(sums, values.numel() / sums.numel()).to(values.dtype)
+    return means.reshape(1) if not means.ndim else means

@@ -18,9 +18,9 @@ _WORTH_A_THREAD = 1 << 18
 
 
 def usable(x: Tensor, theta: Tensor, b: Tensor) -> bool:
-    """Whether the compiled form can take these: on the CPU, with constants per layer or channel."""
+    """Whether the compiled form can take these: some images on the CPU, with constants per layer or channel."""
     simple = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and theta.ndim == 1 and b.ndim == 2
-    return simple and not x.requires_grad and _kernels() is not None
+    return simple and x.numel() > 0 and not x.requires_grad and _kernels() is not None
 
 
 def integrate_and_fire(

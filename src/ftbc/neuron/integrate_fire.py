@@ -12,6 +12,7 @@ from ftbc.neuron import fused
 from ftbc.neuron.functional import integrate_and_fire, mean_over, spike_counts
 from ftbc.neuron.kind import Kind
 from ftbc.neuron.spiking import Spiking
+from ftbc.processes import ALONE, Team
 
 
 @dataclass(frozen=True)
@@ -33,18 +34,18 @@ class IntegrateFire(Spiking):
     (tensor([[0.]]), tensor([[1.]]))
     """
 
-    def mean_output(self, x: Tensor) -> Tensor:
-        """The mean of the spikes that this step's current would bring, shaped as a row of the bias; nothing changes."""
+    def mean_output(self, x: Tensor, team: Team = ALONE) -> Tensor:
+        """As that of all kinds; where a channel has one threshold it is a count, which any order of images gives."""
         b, theta = self.bias[self.t], self.threshold
         v = self.membrane(x)
         if theta.ndim > 1 or b.ndim > 1:
             fired = v + x + self.spread(b) >= self.spread(theta)
-            return mean_over(self.spread(theta) * fired, b)
+            return mean_over(self.spread(theta) * fired, b, team)
         if fused.usable(x.unsqueeze(0), theta, b.unsqueeze(0)):
             counts = fused.spike_counts(x, theta, v, b)
         else:
             counts = spike_counts(x, self.spread(theta), v, self.spread(b))
-        means = theta * (counts.double() / (x.numel() // len(counts))).to(x.dtype)
+        means = theta * team.mean(counts, x.numel() // len(counts)).to(x.dtype)
         return means.mean().reshape(1) if b.numel() == 1 else means
 
     def run(self, x: Tensor) -> Tensor:

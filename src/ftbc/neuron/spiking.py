@@ -10,6 +10,7 @@ from torch import Tensor
 from ftbc.errors import InputError
 from ftbc.neuron.functional import mean_over
 from ftbc.neuron.temporal import Temporal
+from ftbc.processes import ALONE, Team
 
 Sends = Literal["spikes", "bursts", "switches", "changes"]
 """What travels through synapses: one spike for a value, one for each threshold in it, one when a value is switched on
@@ -92,14 +93,17 @@ class Spiking(Temporal):
             value = getattr(self, name)
             setattr(self, name, None if value is None else value[images])
 
-    def mean_output(self, x: Tensor) -> Tensor:
-        """The mean of what this step's current would bring, shaped as a row of the bias; nothing changes."""
+    def mean_output(self, x: Tensor, team: Team = ALONE) -> Tensor:
+        """The mean of what this step's current would bring, shaped as a row of the bias; nothing changes.
+
+        team: the processes that share the batch; x is this one's part of it.
+        """
         before, t = {name: getattr(self, name) for name in self.STATE}, self.t
         output = self.forward(x)
         for name, value in before.items():
             setattr(self, name, value)
         self.t = t
-        return mean_over(output, self.bias[t])
+        return mean_over(output, self.bias[t], team)
 
     def membrane(self, x: Tensor) -> Tensor:
         """The membrane before this step, for currents of this shape."""

@@ -18,13 +18,18 @@ def canonical_json(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
+def of_bytes(content: bytes) -> str:
+    """The name of a file's content."""
+    return hashlib.sha256(content).hexdigest()
+
+
 def of_settings(value: Any) -> str:
     """The name of plain data.
 
     >>> of_settings({"a": 1, "b": [2]}) == of_settings({"b": (2,), "a": 1})
     True
     """
-    return hashlib.sha256(canonical_json(value)).hexdigest()
+    return of_bytes(canonical_json(value))
 
 
 def of_network(cleaned: Cleaned) -> str:

@@ -82,18 +82,18 @@ class Ledger:
 
     def take_up_ann(self, few: bool) -> bool:
         """Whether the accuracy of the ANN is known, or kept."""
-        kept = self.folder.read(self._ann_key(few)) if few not in self.anns else None
+        kept = self.folder.read(self.ann_key(few)) if few not in self.anns else None
         if kept is not None:
             accuracy = kept["result"].get("accuracy")
             if type(accuracy) in (int, float) and 0 <= accuracy <= 100:
                 self.anns[few] = accuracy
             else:
-                self.folder.refuse(self._ann_key(few), "it has no accuracy")
+                self.folder.refuse(self.ann_key(few), "it has no accuracy")
         return few in self.anns
 
     def enter_ann(self, few: bool, accuracy: float) -> None:
         """Keep the accuracy of the ANN."""
-        self.folder.write(self._ann_key(few), {"accuracy": accuracy, "images": self.test_images(few)}, self.made)
+        self.folder.write(self.ann_key(few), {"accuracy": accuracy, "images": self.test_images(few)}, self.made)
         self.anns[few] = accuracy
 
     # ---- conversions -------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class Ledger:
     def take_up(self, conversion: Conversion) -> bool:
         """Whether all runs of a conversion are known, or kept."""
         for run in self.missing(conversion):
-            key = self._key(conversion, run)
+            key = self.key(conversion, run)
             kept = self.folder.read(key)
             if kept is None:
                 continue
@@ -121,7 +121,7 @@ class Ledger:
     def enter(self, conversion: Conversion, run: Run, figures: Measured) -> None:
         """Keep what was measured."""
         made = {**self.made, "recipe": conversion.recipe.name}
-        self.folder.write(self._key(conversion, run), figures.to_dict(), made)
+        self.folder.write(self.key(conversion, run), figures.to_dict(), made)
         self.found[_place(conversion, run)] = figures
         self.new += 1
         self.codes.add(self.made["code"])
@@ -136,11 +136,12 @@ class Ledger:
 
     def claim(self, conversion: Conversion) -> AbstractContextManager[bool]:
         """Let no other run measure it, inside the block; false if one does already."""
-        return self.folder.claim(self._key(conversion, conversion.runs[0]))
+        return self.folder.claim(self.key(conversion, conversion.runs[0]))
 
     # ---- keys --------------------------------------------------------------------------------------------
 
-    def _key(self, conversion: Conversion, run: Run) -> dict[str, Any]:
+    def key(self, conversion: Conversion, run: Run) -> dict[str, Any]:
+        """All that decides the figures of a run."""
         recipe = {name: piece for name, piece in conversion.recipe.to_dict().items() if name not in _LABELS}
         return {
             "what": f"t{conversion.steps}-seed{conversion.seed}",
@@ -155,7 +156,8 @@ class Ledger:
             "counted_images": evaluation.COUNTED_IMAGES,
         }
 
-    def _ann_key(self, few: bool) -> dict[str, Any]:
+    def ann_key(self, few: bool) -> dict[str, Any]:
+        """All that decides the accuracy of the network itself."""
         return {"what": "ann", **self._common, "test": self._tests[few]}
 
 

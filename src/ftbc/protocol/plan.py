@@ -69,6 +69,10 @@ class Plan:
             for recipe in self.recipes
         ]
 
+    def tests(self) -> list[bool]:
+        """Which sets of test images are needed: all of them (False), a part (True), or both."""
+        return sorted({self._few(t) for t in self.steps})
+
     def _few(self, t: int) -> bool:
         return self.full_up_to is not None and t > self.full_up_to
 

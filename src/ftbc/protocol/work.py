@@ -8,12 +8,14 @@ from torch import nn
 
 from ftbc.calibrate.base import Progress
 from ftbc.convert import convert
-from ftbc.errors import FileError, FtbcError, InputError, first_line
+from ftbc.errors import FileError, FtbcError, InputError, ProcessError, first_line
 from ftbc.measure.evaluate import evaluate, reference_accuracy
 from ftbc.network import SpikingNetwork
+from ftbc.processes import ALONE, Team
 from ftbc.protocol.ledger import Ledger
 from ftbc.protocol.measured import Measured
-from ftbc.protocol.plan import Conversion, Plan
+from ftbc.protocol.plan import Conversion, Plan, Run
+from ftbc.protocol.shards import WHOLE, Shard
 from ftbc.simulate.schedule import together
 
 _PAUSE = 0.5
@@ -22,26 +24,38 @@ _CALIBRATION = 20
 
 
 class Work:
-    """Makes the measurements that are missing, and tells how far that is, in images times steps."""
+    """Makes the measurements that are missing, and tells how far that is, in images times steps.
 
-    def __init__(self, model: nn.Module, plan: Plan, ledger: Ledger, progress: Progress) -> None:
+    team: the processes that make each of them together. The leading one alone knows the results folder and decides.
+    shard: the part of the conversions that is made here; the first part also measures the network itself.
+    """
+
+    def __init__(
+        self, model: nn.Module, plan: Plan, ledger: Ledger, progress: Progress, team: Team = ALONE,
+        shard: Shard = WHOLE,
+    ) -> None:  # fmt: skip
         self.model = model
         self.plan = plan
         self.ledger = ledger
         self.progress = progress
+        self.team = team
+        self.shard = shard
         self.total = self.done = 0
 
     def run(self, measure: bool) -> None:
         """Take up what is kept, then make the rest, cheap before dear."""
         ledger = self.ledger
-        wanted = {self.plan.at(t)[1].few for t in self.plan.steps}
-        anns = [few for few in sorted(wanted) if not ledger.take_up_ann(few)]
-        missing = [conversion for conversion in self.plan.conversions() if not ledger.take_up(conversion)]
+        anns = self.team.told([few for few in self.plan.tests() if not ledger.take_up_ann(few)])
+        anns = anns if self.shard.number == 1 else []
+        conversions = self.shard.of_work(self.plan.conversions())
+        known = self.team.told([ledger.take_up(conversion) for conversion in conversions])
+        missing = [conversion for conversion, done in zip(conversions, known, strict=True) if not done]
         if not measure or not (missing or anns):
             return
-        ledger.folder.prepare()
+        with self.team.agreed():
+            ledger.folder.prepare()
         for few in anns:
-            ledger.enter_ann(few, reference_accuracy(self.model, ledger.tests[few]))
+            ledger.enter_ann(few, reference_accuracy(self.model, ledger.tests[few], self.team))
         waiting = [(conversion, self._size(conversion)) for conversion in missing]
         self.total = sum(size for _, size in waiting)
         while waiting:
@@ -55,32 +69,35 @@ class Work:
         before = self.done
         self._tell(before)
         with self.ledger.claim(conversion) as ours:
+            if ours:
+                self.ledger.take_up(conversion)  # another run may have ended it by now
+            ours, runs = self.team.told((ours, self.ledger.missing(conversion)))
             if not ours:
                 return False
-            known = self.ledger.take_up(conversion)  # another run may have ended it by now
-            if not known and not self.ledger.reason(conversion.recipe.name, conversion.steps):
-                self._measure(conversion)
+            if runs and not self.ledger.reason(conversion.recipe.name, conversion.steps):
+                self._measure(conversion, runs)
         self.done = before + size
         self._tell(self.done)
         return True
 
-    def _measure(self, conversion: Conversion) -> None:
+    def _measure(self, conversion: Conversion, runs: list[Run]) -> None:
         ledger, images = self.ledger, self.ledger.images(conversion.seed)
         begun = time.perf_counter()
         try:
             snn = convert(
-                self.model, images, conversion.steps, conversion.recipe, seed=conversion.seed, progress=self.progress
-            )
+                self.model, images, conversion.steps, conversion.recipe,
+                seed=conversion.seed, progress=self.progress, team=self.team,
+            )  # fmt: skip
             seconds = time.perf_counter() - begun
             if self.plan.steps != (conversion.steps,) and self.plan.protocol == "anytime":
                 _require_answers(snn)
             self.done += self._effort(conversion)
-            for run in ledger.missing(conversion):
+            for run in runs:
                 part, report = first_steps(snn, run.steps), self._report(run.steps)
-                result = evaluate(part, ledger.tests[run.few], engine=ledger.engine, progress=report)
+                result = evaluate(part, ledger.tests[run.few], engine=ledger.engine, progress=report, team=self.team)
                 ledger.enter(conversion, run, Measured.of(result, len(images), seconds))
                 self.done += run.steps * result.images
-        except FileError:
+        except (FileError, ProcessError):
             raise
         except FtbcError as error:
             ledger.refuse(conversion, first_line(error))

@@ -20,7 +20,8 @@ def method_overview(path: Path, found: Mapping[str, Any], title: str) -> None:
     means.axhline(found["activation"][channel], color="0.3", linestyle="--", label="mean activation of the ANN")
     for which, label, colour in (("without", "mean spikes, no b[t]", "C1"), ("with", "mean spikes, with b[t]", "C0")):
         means.plot(steps, [row[channel] for row in found[which]], color=colour, marker="o", linewidth=2, label=label)
-    means.set_title(f"channel {channel}", loc="left", fontsize=10)
+    means.set_title(f"channel {channel}, the one that b[t] moves most", loc="left", fontsize=10)
+    means.set_ylabel("mean output")
     means.set_xlabel("step t")
     means.set_xticks(list(steps))
     means.set_ylim(bottom=0)

@@ -98,7 +98,7 @@ def search_of_bias(
     left.axvline(edge, color="tab:orange", linestyle="--", label=f"1 - b*: {100 * share:g} % fire")
     left.set_xlabel("membrane potential")
     left.set_ylabel("density")
-    left.set_ylim(bottom=0)
+    left.set_ylim(0, 1.35 * max(y))
     for index, (rate, course) in enumerate(courses.items()):
         right.plot(range(len(course)), course, color=f"C{index}", linewidth=1.8, label=f"c = {rate:g}")
     right.axhline(exact, color="0.4", linestyle="--", linewidth=1, label="b*, exact")

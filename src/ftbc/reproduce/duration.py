@@ -14,7 +14,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from ftbc import zoo
-from ftbc.calibrate import FTBC, ReleasedFTBC, WeightCorrection
+from ftbc.calibrate import FTBC, CorrelationSearch, Refit, ReleasedFTBC, WeightCorrection
 from ftbc.recipe import Recipe
 from ftbc.reproduce.experiment import TABLE, Source
 from ftbc.reproduce.setting import Setting
@@ -26,6 +26,8 @@ _STEP = {"layerwise": 1.2, "stepwise": 1.4, "event": 0.3}
 """One step of the spiking network in passes of the ANN, measured on ResNet-20 (docs/speed.md)."""
 _CORRECTED = 1.8
 """One step of a calibration in passes of the ANN: each step is fired twice."""
+_FITTED = 20
+"""Regressions and searches in passes of the ANN over the calibration images, about."""
 _LOOKS = 5
 """Passes over the calibration images for thresholds and for the comparison with the model itself."""
 _SECONDS = ((90, 1, "s"), (5400, 60, "min"), (172_800, 3600, "h"), (float("inf"), 86_400, "days"))
@@ -88,6 +90,8 @@ def passes(recipe: Recipe, steps: int, images: int) -> float:
             total += _CORRECTED * steps * piece.batch * piece.batches
         elif isinstance(piece, WeightCorrection):
             total += 3 * piece.iterations * piece.batch + steps * images
+        elif isinstance(piece, Refit | CorrelationSearch):
+            total += _FITTED * images + _CORRECTED * steps * images
         else:
             total += _CORRECTED * steps * images
     return total

@@ -61,8 +61,9 @@ class PaperRow:
     """A line of a table: what the paper says, by T, and how it is measured here.
 
     ann: the accuracy of the network before conversion; network: a key of `Experiment.networks`; settings: of FTBC, as
-    in the configuration table of the paper; small_recipe: in the place of ``recipe`` at small scale; trained: how, for
-    methods that ftbc does not have: they train the spiking network, and are quoted.
+    in the configuration table of the paper; calibrate: pieces in the place of those of the recipe, as a recipe's TOML
+    has them; small_recipe: in the place of ``recipe`` at small scale; trained: how, for methods that ftbc does not
+    have: they train the spiking network, and are quoted.
     """
 
     method: str
@@ -71,6 +72,7 @@ class PaperRow:
     network: str | None = None
     recipe: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    calibrate: tuple[Mapping[str, Any], ...] | None = None
     small_recipe: str | None = None
     trained: str | None = None
 
@@ -78,6 +80,8 @@ class PaperRow:
         """The recipe under the name of the row, with the settings of the paper."""
         assert self.recipe is not None
         base = recipe((scale == "small" and self.small_recipe) or self.recipe)
+        if self.calibrate is not None:
+            base = Recipe.from_dict({**base.to_dict(), "calibrate": list(self.calibrate)})
         try:
             pieces = tuple(
                 dataclasses.replace(piece, **self.settings) if isinstance(piece, _MEASURED) else piece  # type: ignore
@@ -102,7 +106,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or a figure. source: its label in the paper; figure: settings of a figure, by its own names."""
+    """A table or a figure. source: its label in the paper, if it is there; figure: settings of a figure."""
 
     name: str
     title: str
@@ -115,6 +119,11 @@ class Experiment:
     figure: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    @property
+    def heading(self) -> str:
+        """The title, with the place in the paper."""
+        return self.title + (f" ({self.source})" if self.source else "")
+
     @classmethod
     def from_dict(cls, content: dict[str, Any], name: str, place: str) -> Experiment:
         """The experiment that a TOML file describes; place: the file, for errors."""
@@ -126,7 +135,7 @@ class Experiment:
         found = cls(
             name=name,
             title=table.get("title", str),
-            source=table.get("source", str),
+            source=table.get("source", str, ""),
             kind=kind,
             about=table.get("about", str),
             notes=tuple(table.texts("notes")),
@@ -196,6 +205,7 @@ def _part(table: TomlTable, networks: Mapping[str, Any]) -> Part:
 
 def _row(table: TomlTable, networks: Mapping[str, Any]) -> PaperRow:
     network, known = table.get("network", str, None), table.get("recipe", str, None)
+    pieces = table.get("calibrate", list, None)
     if (network is None) != (known is None):
         raise FileError(f"{table.place}: a row that is measured has a network and a recipe; give both or none")
     if network is not None and network not in networks:
@@ -207,6 +217,7 @@ def _row(table: TomlTable, networks: Mapping[str, Any]) -> PaperRow:
         network=network,
         recipe=known,
         settings=table.get("settings", dict, {}),
+        calibrate=None if pieces is None else tuple(pieces),
         small_recipe=table.get("small_recipe", str, None),
         trained=table.get("trained", str, None),
     )

@@ -12,7 +12,8 @@ from ftbc.reproduce.table import Line
 def as_markdown(found: Reproduction) -> str:
     """The whole page."""
     experiment = found.experiment
-    blocks = [f"# {experiment.title}", f"{experiment.about} In the paper: `{experiment.source}`.", _made(found)]
+    source = f" In the paper: `{experiment.source}`." if experiment.source else ""
+    blocks = [f"# {experiment.title}", experiment.about + source, _made(found)]
     if found.figure is not None:
         blocks += [f"![{experiment.title}]({experiment.name}.png)", *found.figure.said]
     else:
@@ -49,6 +50,8 @@ def _made(found: Reproduction) -> str:
 
 def _explained(found: Reproduction) -> str:
     spread = any(row.spread is not None for line in found.lines for row in line.rows.values())
+    if not found.experiment.source:
+        return f"Accuracy in %, {PROTOCOLS['per-t']}" + (", mean ± standard deviation over draws." if spread else ".")
     means = ", as mean ± standard deviation over draws of calibration images" if spread else ""
     return (
         f"Accuracy in %, {PROTOCOLS['per-t']}. *Here* is what this command measured{means}; *difference* is here less "
@@ -62,9 +65,13 @@ def _table(found: Reproduction, part: Part) -> str:
     for line in (line for line in found.lines if line.part is part):
         paper = line.paper
         cells = [_percent(paper.ann), *(_percent(paper.paper.get(t)) for t in steps)]
-        lines.append(_row(f"{_cell(paper.method)}{f' ({paper.trained})' if paper.trained else ''}", "paper", cells))
+        name = f"{_cell(paper.method)}{f' ({paper.trained})' if paper.trained else ''}"
+        if paper.paper:
+            lines.append(_row(name, "paper", cells))
         if line.rows:
-            lines.append(_row("", "here", [_percent(line.ann), *(_here(line, t) for t in steps)]))
+            here = [_percent(line.ann), *(_here(line, t) for t in steps)]
+            lines.append(_row("" if paper.paper else name, "here", here))
+        if line.rows and paper.paper:
             gap = None if paper.ann is None or line.ann is None else line.ann - paper.ann
             lines.append(_row("", "difference", [_signed(gap), *(_signed(line.difference(t)) for t in steps)]))
     return "\n".join(lines)

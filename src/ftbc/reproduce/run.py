@@ -23,17 +23,16 @@ _FIGURES: dict[str, Callable[[Setting], Figure]] = {
 
 def reproduce(setting: Setting) -> Reproduction:
     """Measure an experiment, as far as its folder does not hold it yet."""
-    experiment = setting.experiment
-    made = origin(setting.command)
+    experiment, made = setting.experiment, origin(setting.command)
     if experiment.kind in _FIGURES:
-        figure = _FIGURES[experiment.kind](setting)
-        facts = {name: value for name, value in (("network", figure.network), ("images", figure.data)) if value}
-        return Reproduction(
-            experiment, setting.name, made, figure=figure, measured=setting.measured, kept=setting.kept, facts=facts
-        )
-    lines = measure_table(setting)
-    seeds = ", ".join(map(str, setting.seeds))
-    return Reproduction(
-        experiment, setting.name, made, lines=lines, measured=setting.measured, kept=setting.kept,
-        facts={"protocol": "per-t", "seeds": seeds, "engine": setting.engine},
-    )  # fmt: skip
+        figure, lines = _FIGURES[experiment.kind](setting), ()
+        facts = {"network": figure.network, "images": figure.data}
+    else:
+        figure, lines = None, measure_table(setting)
+        facts = {"protocol": "per-t", "seeds": ", ".join(map(str, setting.seeds)), "engine": setting.engine}
+    measured, kept = setting.measured, setting.kept
+    if measured or kept:
+        # Those that were kept may come from other code than the commit of this page.
+        facts["measurements"] = f"{measured} made by this run, {kept} kept from runs before"
+    facts = {name: value for name, value in facts.items() if value}
+    return Reproduction(experiment, setting.name, made, lines, figure, measured, kept, facts)

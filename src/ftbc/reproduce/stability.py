@@ -100,15 +100,17 @@ def _ftbc(base: Recipe) -> FTBC:
 
 
 def _said(shown: dict[float, dict[int, list[float]]], batches: int) -> list[str]:
-    half = batches // 2
+    half = (batches + 1) // 2
     said = []
     for alpha, curves in shown.items():
         parts = [
-            f"T = {t}: {curve[0]:.1f} -> {curve[-1]:.1f} % (within {max(curve[half:]) - min(curve[half:]):.1f} points "
-            f"over the last {batches - half + 1} points measured)"
+            f"t = {t}: {curve[0]:.1f} to {curve[-1]:.1f} %, within {max(curve[half:]) - min(curve[half:]):.1f} points"
             for t, curve in curves.items()
         ]
-        said.append(f"alpha = {alpha:g}, before and after {batches} batches: {'; '.join(parts)}.")
+        said.append(
+            f"alpha = {alpha:g}, before and after {batches} batches, and the range over the second half of them: "
+            f"{'; '.join(parts)}."
+        )
     return said
 
 

@@ -51,7 +51,8 @@ def as_csv(found: Reproduction) -> str:
 def as_latex(found: Reproduction) -> str:
     """A table with the lines of the paper and of here below each other, or a figure; with booktabs or graphicx."""
     experiment, command = found.experiment, " ".join((found.made["command"] or "ftbc.reproduce").split())
-    caption = f"{escaped(experiment.title)} ({escaped(experiment.source)} of the paper)."
+    source = f" ({escaped(experiment.source)} of the paper)" if experiment.source else ""
+    caption = f"{escaped(experiment.title)}{source}."
     if found.figure is not None:
         return (
             f"% needs \\usepackage{{graphicx}}; made by {command}\n\\begin{{figure}}\n\\centering\n"
@@ -75,9 +76,12 @@ def as_latex(found: Reproduction) -> str:
 
 def _both(line: Line, steps: list[int]) -> list[str]:
     paper = [_percent(line.paper.ann), *(_percent(line.paper.paper.get(t)) for t in steps)]
-    lines = [_line([escaped(line.paper.method), "paper", *paper])]
+    name = escaped(line.paper.method)
+    lines = [_line([name, "paper", *paper])] if line.paper.paper else []
     if line.rows:
-        lines.append(_line(["", "here", _percent(line.ann), *(_percent(line.here(t)) for t in steps)]))
+        lines.append(
+            _line(["" if lines else name, "here", _percent(line.ann), *(_percent(line.here(t)) for t in steps)])
+        )
     return lines
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from ftbc.errors import NotFiniteError
 from ftbc.graph.ir import Graph, Node, Shape
 from ftbc.graph.ops import Activation
+from ftbc.processes import ALONE, Team
 
 Grain = Literal["layer", "channel", "neuron"]
 """What shares one number: all neurons of a layer, those of a channel, or none."""
@@ -60,8 +61,12 @@ def grain_shape(grain: Grain, item: Shape) -> Shape:
     return {"layer": (1,), "channel": item[:1], "neuron": item}[grain]
 
 
-def gather(ann: Graph, batches: Iterable[Tensor], grain: Grain) -> dict[str, Activations]:
-    """Two passes over the batches: maxima, then histograms. Memory does not grow with the number of images."""
+def gather(ann: Graph, batches: Iterable[Tensor], grain: Grain, team: Team = ALONE) -> dict[str, Activations]:
+    """Two passes over the batches: maxima, then histograms. Memory does not grow with the number of images.
+
+    team: the processes that share the images, of which ``batches`` are this one's. Maxima and counts do not depend on
+    who has seen what.
+    """
     batches = list(batches)
     found: dict[str, Activations] = {}
 
@@ -69,7 +74,7 @@ def gather(ann: Graph, batches: Iterable[Tensor], grain: Grain) -> dict[str, Act
         if not isinstance(node.module, Activation):
             return
         require_finite(node, a)
-        largest = by_group(a, grain).amax(0).double()
+        largest = largest_of(by_group(a, grain)).double()
         if node.name in found:
             largest = torch.maximum(found[node.name].maximum, largest)
         shape, site = grain_shape(grain, node.shape), node.module
@@ -89,10 +94,15 @@ def gather(ann: Graph, batches: Iterable[Tensor], grain: Grain) -> dict[str, Act
         place += torch.arange(groups, device=a.device) * bins
         site.counts += torch.bincount(place[values > 0], minlength=groups * bins).view(groups, bins)
 
-    for batch in batches:
-        ann(batch, take_maximum)
+    with team.agreed():
+        for batch in batches:
+            ann(batch, take_maximum)
+    for site in found.values():
+        site.maximum = team.largest(site.maximum)
     for batch in batches:
         ann(batch, count)
+    for site in found.values():
+        site.counts = team.sum(site.counts)
     return found
 
 
@@ -106,6 +116,11 @@ def require_finite(node: Node, value: Tensor) -> None:
     """Name the first operation that gives NaN or infinity."""
     if not bool(torch.isfinite(value).all()):
         raise NotFiniteError(f"{node.place} gives NaN or infinity on the calibration images: check weights and scaling")
+
+
+def largest_of(values: Tensor) -> Tensor:
+    """The largest of ``[samples, groups]`` in each group; zero without samples."""
+    return values.amax(0) if len(values) else values.new_zeros(values.shape[1])
 
 
 def by_group(a: Tensor, grain: Grain) -> Tensor:

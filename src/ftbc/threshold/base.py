@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ftbc.graph.ir import Graph
+from ftbc.processes import ALONE, Team
 from ftbc.progress import Progress
 from ftbc.settings import Piece
 from ftbc.threshold.activations import Activations, Grain, gather
@@ -20,9 +21,15 @@ class Threshold(Protocol):
     """Gives each neuron site of a network its threshold."""
 
     def choose(
-        self, ann: Graph, images: Tensor, steps: int, generator: torch.Generator, progress: Progress
+        self,
+        ann: Graph,
+        images: Tensor,
+        steps: int,
+        generator: torch.Generator,
+        progress: Progress,
+        team: Team = ALONE,
     ) -> dict[str, Tensor]:
-        """Theta by name of site, each ``[1]``, ``[C]`` or ``[C, H, W]``."""
+        """Theta by name of site, each ``[1]``, ``[C]`` or ``[C, H, W]``; team: processes that share the images."""
         ...
 
 
@@ -36,7 +43,14 @@ class SiteBySite(Piece, ABC):
         """The threshold of each group."""
 
     def choose(
-        self, ann: Graph, images: Tensor, steps: int, generator: torch.Generator, progress: Progress
+        self,
+        ann: Graph,
+        images: Tensor,
+        steps: int,
+        generator: torch.Generator,
+        progress: Progress,
+        team: Team = ALONE,
     ) -> dict[str, Tensor]:
         """Theta by name of site."""
-        return {name: self(seen, steps) for name, seen in gather(ann, images.split(_BATCH), self.grain).items()}
+        own = images[team.own(len(images))].split(_BATCH)
+        return {name: self(seen, steps) for name, seen in gather(ann, own, self.grain, team).items()}

@@ -25,9 +25,10 @@ from torch import Tensor
 from ftbc.errors import RecipeError
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.ops import Activation
+from ftbc.processes import ALONE, Team
 from ftbc.progress import Progress
 from ftbc.settings import Piece
-from ftbc.threshold.activations import Grain, by_group, grain_shape, lively, require_finite
+from ftbc.threshold.activations import Grain, by_group, grain_shape, largest_of, lively, require_finite
 
 _BATCH = 128
 _SMALLEST, _BEYOND, _GRID, _HALVINGS = 0.02, 8.0, 24, 30
@@ -52,7 +53,13 @@ class Gaussian(Piece):
             raise RecipeError(f"Gaussian(parts={self.parts}): give a whole number, at least 1")
 
     def choose(
-        self, ann: Graph, images: Tensor, steps: int, generator: torch.Generator, progress: Progress
+        self,
+        ann: Graph,
+        images: Tensor,
+        steps: int,
+        generator: torch.Generator,
+        progress: Progress,
+        team: Team = ALONE,
     ) -> dict[str, Tensor]:
         """Theta by name of site, for ``steps`` steps."""
         inputs = {node.inputs[0]: _Moments(self.grain) for node in ann.of_type(Activation)}
@@ -62,10 +69,13 @@ class Gaussian(Piece):
             if node.name in inputs:
                 inputs[node.name].add(z)
 
-        for x in images.split(_BATCH):
-            if INPUT in inputs:
-                inputs[INPUT].add(x)
-            ann(x, add)
+        with team.agreed():
+            for x in images[team.own(len(images))].split(_BATCH):
+                if INPUT in inputs:
+                    inputs[INPUT].add(x)
+                ann(x, add)
+        for seen in inputs.values():
+            seen.share(team)
         return {node.name: self._threshold(node, inputs[node.inputs[0]], steps) for node in ann.of_type(Activation)}
 
     def _threshold(self, site: Node, seen: _Moments, steps: int) -> Tensor:
@@ -87,11 +97,20 @@ class _Moments:
     def add(self, values: Tensor) -> None:
         """Take a batch ``[N, ...]``."""
         values = by_group(values, self.grain).double()
-        largest = values.amax(0)
+        if not len(values) and self.count:
+            return
+        largest = largest_of(values)
         self.largest = torch.maximum(self.largest, largest) if self.count else largest
         self.sum = values.sum(0) + (self.sum if self.count else 0)
         self.squares = values.pow(2).sum(0) + (self.squares if self.count else 0)
         self.count += len(values)
+
+    def share(self, team: Team) -> None:
+        """Take what the other processes have seen."""
+        if team.size > 1:
+            self.largest = team.largest(self.largest if self.count else torch.full_like(self.largest, -torch.inf))
+            self.sum, self.squares = team.sum(torch.stack([self.sum, self.squares]))
+            self.count = int(team.total(self.count)[0])
 
     @property
     def mean(self) -> Tensor:

@@ -22,6 +22,7 @@ from ftbc.errors import RecipeError
 from ftbc.graph.ir import Graph, Shape
 from ftbc.graph.ops import Activation
 from ftbc.neuron.functional import mean_over
+from ftbc.processes import ALONE, Team
 from ftbc.progress import Progress
 from ftbc.settings import Piece
 from ftbc.threshold.activations import Grain, grain_shape, lively, require_finite
@@ -41,16 +42,28 @@ class LocalBalance(Piece):
             raise RecipeError(f"{self}: iterations and batch must be at least 1")
 
     def choose(
-        self, ann: Graph, images: Tensor, steps: int, generator: torch.Generator, progress: Progress
+        self,
+        ann: Graph,
+        images: Tensor,
+        steps: int,
+        generator: torch.Generator,
+        progress: Progress,
+        team: Team = ALONE,
     ) -> dict[str, Tensor]:
         """Theta by name of site; ``steps`` do not matter."""
         clipped = ann.copy()
-        sites = {node.name: _Clipped(node.module, self.grain, node.shape, images) for node in ann.of_type(Activation)}
+        sites = {
+            node.name: _Clipped(node.module, self.grain, node.shape, images, team) for node in ann.of_type(Activation)
+        }
         for name, site in sites.items():
             clipped.replace_module(name, site)
         for iteration in range(self.iterations):
             chosen = torch.randperm(len(images), generator=generator)[: self.batch]
-            clipped(images[chosen.to(images.device)], None if iteration else require_finite)
+            x = images[chosen[team.own(len(chosen))].to(images.device)]
+            if not iteration:
+                with team.agreed():  # the clipped network asks others at each layer: too late for an error of one
+                    ann(x, require_finite)
+            clipped(x)
             progress("balancing thresholds", iteration + 1, self.iterations)
         return {name: lively(site.theta) for name, site in sites.items()}
 
@@ -58,15 +71,16 @@ class LocalBalance(Piece):
 class _Clipped(nn.Module):
     """An activation that is clipped at a threshold, which each batch moves."""
 
-    def __init__(self, activation: nn.Module, grain: Grain, shape: Shape, like: Tensor) -> None:
+    def __init__(self, activation: nn.Module, grain: Grain, shape: Shape, like: Tensor, team: Team) -> None:
         super().__init__()
+        self.team = team
         self.activation = activation
         self.theta = like.new_zeros(grain_shape(grain, shape))
         self.rank = len(shape)
 
     def forward(self, z: Tensor) -> Tensor:
         a = self.activation(z)
-        self.theta = self.theta + 2 * mean_over((a - self._spread()).clamp_(min=0), self.theta)
+        self.theta = self.theta + 2 * mean_over((a - self._spread()).clamp_(min=0), self.theta, self.team)
         return torch.minimum(a, self._spread())
 
     def _spread(self) -> Tensor:

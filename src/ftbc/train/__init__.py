@@ -3,11 +3,11 @@
 The networks themselves belong to `zoo/`, their activations to `activation/`, the reading of images to `data/`.
 """
 
+from ftbc.processes import Team, team
 from ftbc.train.accuracy import accuracy
 from ftbc.train.average import average_weights
 from ftbc.train.classifier import fit, train_classifier
 from ftbc.train.log import Epoch
 from ftbc.train.settings import TrainSettings
-from ftbc.train.team import Team, team
 
 __all__ = ["Epoch", "Team", "TrainSettings", "accuracy", "average_weights", "fit", "team", "train_classifier"]

@@ -16,13 +16,13 @@ from ftbc.atomic import make_folder
 from ftbc.calibrate.base import Progress, silent
 from ftbc.data import Images, Normalise, Pictures
 from ftbc.errors import InputError, NotFiniteError, first_line
+from ftbc.processes import Team
 from ftbc.train.ahead import ahead
 from ftbc.train.checkpoint import Checkpoint
 from ftbc.train.log import Epoch, write_log
 from ftbc.train.schedule import learning_rate
 from ftbc.train.settings import TrainSettings
 from ftbc.train.source import InFiles, Source, source_of
-from ftbc.train.team import Team
 
 _LOOK_EVERY = 20
 """Steps between two looks at the loss: on a GPU a look waits for all work that is under way."""

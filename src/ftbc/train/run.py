@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,10 +13,11 @@ from torch import nn
 
 from ftbc import data, zoo
 from ftbc.activation import ThresholdActivation
-from ftbc.atomic import make_folder, require_writable
+from ftbc.atomic import alone_at, make_folder, require_writable
 from ftbc.calibrate.base import Progress, silent
 from ftbc.data import Images, Pictures
 from ftbc.errors import FileError, InputError
+from ftbc.processes import Team
 from ftbc.train.accuracy import accuracy
 from ftbc.train.average import average_weights
 from ftbc.train.classifier import fit
@@ -23,7 +25,6 @@ from ftbc.train.log import Epoch
 from ftbc.train.plan import Plan
 from ftbc.train.source import source_of
 from ftbc.train.swap import swap_activations
-from ftbc.train.team import Team
 
 _EXAMPLES = 512
 """Images whose activations decide the first thresholds."""
@@ -83,7 +84,15 @@ def run(
     progress: Progress = silent,
 ) -> Trained | None:
     """Train as planned, or go on with it, and write the weights; None in processes that do not lead."""
-    outputs.prepare()
+    with team.agreed():
+        outputs.prepare()
+    with alone_at(outputs.weights) if team.leads else nullcontext():
+        return _run(plan, outputs, team, report, progress)
+
+
+def _run(
+    plan: Plan, outputs: Outputs, team: Team, report: Callable[[Epoch], None], progress: Progress
+) -> Trained | None:
     side = plan.side or _side(plan)
     images, test = data.open_to_train(plan.data, side, lambda done, total: progress("reading", done, total))
     classes = plan.network.classes or int(images.labels.max()) + 1

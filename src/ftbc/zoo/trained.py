@@ -30,6 +30,7 @@ def entries() -> dict[str, Entry]:
 
 
 _CIFAR10 = "the 10,000 test images of CIFAR-10"
+_CIFAR100 = "the 10,000 test images of CIFAR-100"
 
 _ENTRIES = (
     Entry(
@@ -43,5 +44,52 @@ _ENTRIES = (
         "ftbc train resnet20 --data data/cifar10 --start-from first.safetensors --average --epochs 10 "
         "--learning-rate 0.05 --seed 1 --to resnet20-cifar10.safetensors",
         sha256="2d38f84dc88b867687f7f6e462bb033e5165b72f56aa1aea0cf73c94264e9b01",
+    ),
+    Entry(
+        name="resnet20-qcfs4-cifar10",
+        network={"architecture": "resnet20", "classes": 10, "activation": "qcfs", "levels": 4},
+        normalisation="cifar10",
+        accuracy=88.07,
+        measured_on=_CIFAR10,
+        epochs=8,
+        command="ftbc train resnet20 --data data/cifar10 --float16 --finetune-from resnet20-cifar10.safetensors "
+        "--activation qcfs --levels 4 --epochs 8 --learning-rate 0.03 --to "
+        "resnet20-qcfs4-cifar10.safetensors",
+        sha256="ca8351103a2d75b080209f2ccbba858dcbd7dfbbeef663262e32f333603f579c",
+    ),
+    Entry(
+        name="resnet20-sliprelu-cifar10",
+        network={"architecture": "resnet20", "classes": 10, "activation": "slip-relu"},
+        normalisation="cifar10",
+        accuracy=89.86,
+        measured_on=_CIFAR10,
+        epochs=6,
+        command="ftbc train resnet20 --data data/cifar10 --float16 --finetune-from resnet20-cifar10.safetensors "
+        "--activation slip-relu --epochs 6 --learning-rate 0.03 --to "
+        "resnet20-sliprelu-cifar10.safetensors",
+        sha256="fb92e4248bd25b3fad405b7604189007eb1fd6a0574e0b739f8b9ef651bd23a7",
+    ),
+    Entry(
+        name="resnet20-qcfs8-cifar10",
+        network={"architecture": "resnet20", "classes": 10, "activation": "qcfs", "levels": 8},
+        normalisation="cifar10",
+        accuracy=89.92,
+        measured_on=_CIFAR10,
+        epochs=5,
+        command="ftbc train resnet20 --data data/cifar10 --float16 --finetune-from resnet20-cifar10.safetensors "
+        "--activation qcfs --levels 8 --epochs 5 --learning-rate 0.02 --to "
+        "resnet20-qcfs8-cifar10.safetensors",
+        sha256="21ac7e6cdb6d50c6a744251446439c043a890b0e524b74a7052e988f4d62d93f",
+    ),
+    Entry(
+        name="resnet20-trelu-cifar10",
+        network={"architecture": "resnet20", "classes": 10, "activation": "threshold-relu"},
+        normalisation="cifar10",
+        accuracy=90.99,
+        measured_on=_CIFAR10,
+        epochs=3,
+        command="ftbc train resnet20 --data data/cifar10 --float16 --finetune-from resnet20-cifar10.safetensors "
+        "--activation threshold-relu --epochs 3 --to resnet20-trelu-cifar10.safetensors",
+        sha256="7f3aa8d1854272d29f642812ca47e06333186f4243c32daba78c9df4679f4e12",
     ),
 )

@@ -59,9 +59,9 @@ def walk(methods: Sequence[LayerCalibrator], calibration: Calibration) -> None:
     """One walk through the network."""
     calibration.plain_neurons(type(methods[0]).__name__)
     ann, snn, images = calibration.ann, calibration.snn, calibration.images
-    flow = Flow(snn, images, calibration.steps)
+    flow = Flow(snn, images, calibration.steps, calibration.team)
     plan = junctions(ann, snn)
-    targets = Targets(ann, flow.parts, _wanted(plan, methods, calibration))
+    targets = Targets(ann, flow.parts, _wanted(plan, methods, calibration), first=flow.starts()[0])
     layers: dict[str, list[Layer]] = {}
     for number, junction in enumerate(plan):
         layer = Layer(calibration, flow, targets, junction, last=number == len(plan) - 1)

@@ -17,6 +17,7 @@ from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.ops import MaxPool, Synapses
 from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.temporal import Temporal
+from ftbc.processes import ALONE, Team
 from ftbc.simulate.layerwise import portion
 from ftbc.simulate.schedule import varying
 
@@ -26,19 +27,25 @@ _ROOM = 1 << 24
 class Flow:
     """A spiking graph and images in parts, each small enough to be run over all steps at once.
 
-    The graph may change while it is walked through, as long as nothing changes before what is kept.
+    The graph may change while it is walked through, as long as nothing changes before what is kept. team: the
+    processes that share the parts; ``parts`` are this one's, an empty one if there are more processes than parts.
     """
 
-    def __init__(self, graph: Graph, images: Tensor, steps: int) -> None:
+    def __init__(self, graph: Graph, images: Tensor, steps: int, team: Team = ALONE) -> None:
         self.graph = graph
         self.steps = steps
-        self.parts = images.split(portion(graph, steps, _ROOM)[0])
+        whole = images.split(portion(graph, steps, _ROOM)[0])
+        own = team.own(len(whole))
+        self.sizes = [len(part) for part in whole]
+        self.before = own.start
+        self.parts = whole[own] or (images[:0],)
         self.kept: dict[str, list[Kept]] = {}
 
     def starts(self) -> list[int]:
-        """The number of the first image of each part."""
+        """The number of the first image of each part, among those of all processes."""
+        first = sum(self.sizes[: self.before])
         sizes = [len(part) for part in self.parts]
-        return [sum(sizes[:index]) for index in range(len(sizes))]
+        return [first + sum(sizes[:index]) for index in range(len(sizes))]
 
     def over_time(self, name: str, part: int, given: dict[str, Tensor] | None = None) -> Tensor:
         """A value at all steps, ``[T, n, ...]``; a constant one is an expanded view. given: as for `mean`."""

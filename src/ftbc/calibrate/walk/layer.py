@@ -26,7 +26,10 @@ _FEWEST = 4096
 
 @dataclass(frozen=True)
 class Sample:
-    """Some neurons on some images: currents x ``[T, C, P]`` and the ANN's activations a ``[C, P]``."""
+    """Some neurons on some images: currents x ``[T, C, P]`` and the ANN's activations a ``[C, P]``.
+
+    All processes that share the images have the whole sample: what is learnt from it needs no more talk.
+    """
 
     x: Tensor
     a: Tensor
@@ -159,9 +162,11 @@ class Layer:
         for part, start in enumerate(self.flow.starts()):
             some = positions[start : start + len(self.flow.parts[part]), :count]
             x.append(self._currents(part, some))
-            z = self.targets.rows(key, part).unflatten(0, (len(some), -1))[:, :count].flatten(0, 1)
+            z = self.targets.rows(key, part).unflatten(0, (len(some), positions.shape[1]))[:, :count].flatten(0, 1)
             a.append(self.activation(z))
-        return Sample(torch.cat(x, 1).movedim(2, 1).contiguous(), torch.cat(a).t().contiguous())
+        team = self.calibration.team
+        currents, wanted = team.rows(torch.cat(x, 1).transpose(0, 1)).transpose(0, 1), team.rows(torch.cat(a))
+        return Sample(currents.movedim(2, 1).contiguous(), wanted.t().contiguous())
 
     def _currents(self, part: int, positions: Tensor) -> Tensor:
         """The currents of the neurons at positions ``[n, k]``: ``[T, n k, C]``."""

@@ -28,12 +28,21 @@ class Wanted:
 
 
 class Targets:
-    """Rows of the ANN's values by key, which are asked for in the order in which they are given."""
+    """Rows of the ANN's values by key, which are asked for in the order in which they are given.
+
+    first: the number of the first image of these parts among all that positions are of.
+    """
 
     def __init__(
-        self, ann: Graph, parts: tuple[Tensor, ...], wanted: dict[str, Wanted], most: int = _MOST_CELLS
+        self,
+        ann: Graph,
+        parts: tuple[Tensor, ...],
+        wanted: dict[str, Wanted],
+        most: int = _MOST_CELLS,
+        first: int = 0,
     ) -> None:
         self._ann = ann
+        self._first = first
         self._parts = parts
         self._wanted = wanted
         self._most = most
@@ -68,7 +77,7 @@ class Targets:
         by_value: dict[str, list[str]] = {}
         for key in keys:
             by_value.setdefault(self._wanted[key].value, []).append(key)
-        start = 0
+        start = self._first
         for part in self._parts:
             chosen = slice(start, start + len(part))
             start += len(part)
