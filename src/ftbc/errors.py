@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+_LONGEST = 2000
+
 
 class FtbcError(Exception):
-    """Base of all errors meant for a user; the command line shows its text alone and exits with status 2."""
+    """Base of all errors meant for a user; the command line shows its text alone and exits with status 2.
+
+    Whatever a file or a name brings into a message, it stays one line without control characters.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        text = "".join(letter if letter.isprintable() else " " for letter in str(message)[: _LONGEST + 1])
+        super().__init__(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]} ...")
 
 
 class TraceError(FtbcError):

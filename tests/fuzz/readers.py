@@ -70,7 +70,7 @@ def check(reader: Reader, content: bytes, folder: Path) -> bool:
         reader.read(path)
     except FtbcError as error:
         text = str(error)
-        assert len(text.splitlines()) == 1 and text.isprintable() and len(text) < 1000, text
+        assert len(text.splitlines()) == 1 and text.isprintable() and len(text) <= 2000, text
         return False
     finally:
         _armed[0] = False

@@ -69,4 +69,27 @@ _ENTRIES = (
         "resnet20-sliprelu-cifar10.safetensors",
         sha256="fb92e4248bd25b3fad405b7604189007eb1fd6a0574e0b739f8b9ef651bd23a7",
     ),
+    Entry(
+        name="resnet20-qcfs8-cifar10",
+        network={"architecture": "resnet20", "classes": 10, "activation": "qcfs", "levels": 8},
+        normalisation="cifar10",
+        accuracy=89.92,
+        measured_on=_CIFAR10,
+        epochs=5,
+        command="ftbc train resnet20 --data data/cifar10 --float16 --finetune-from resnet20-cifar10.safetensors "
+        "--activation qcfs --levels 8 --epochs 5 --learning-rate 0.02 --to "
+        "resnet20-qcfs8-cifar10.safetensors",
+        sha256="21ac7e6cdb6d50c6a744251446439c043a890b0e524b74a7052e988f4d62d93f",
+    ),
+    Entry(
+        name="resnet20-trelu-cifar10",
+        network={"architecture": "resnet20", "classes": 10, "activation": "threshold-relu"},
+        normalisation="cifar10",
+        accuracy=90.99,
+        measured_on=_CIFAR10,
+        epochs=3,
+        command="ftbc train resnet20 --data data/cifar10 --float16 --finetune-from resnet20-cifar10.safetensors "
+        "--activation threshold-relu --epochs 3 --to resnet20-trelu-cifar10.safetensors",
+        sha256="7f3aa8d1854272d29f642812ca47e06333186f4243c32daba78c9df4679f4e12",
+    ),
 )
