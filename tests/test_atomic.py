@@ -38,6 +38,7 @@ def test_an_error_inside_lets_others_in(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(KeyError), alone_at(tmp_path / "net"):
             raise KeyError
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_full_disk_leaves_the_old_measurement(

@@ -61,9 +61,11 @@ def alone_at(path: Path) -> Iterator[None]:
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EAGAIN):  # else a file system without locks
                 raise FileError(f"another run is at work on '{path}': wait for it, or choose another name") from error
-        yield
-        with suppress(OSError):
-            Path(lock.name).unlink()
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                Path(lock.name).unlink()
 
 
 def make_folder(path: Path) -> None:

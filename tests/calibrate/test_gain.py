@@ -68,7 +68,7 @@ def test_amplify_is_a_factor_on_what_readers_see(name: str) -> None:
             """By hand: each step of the site's output times the factor."""
             neuron = graph[site].module
             own = neuron.run
-            neuron.run = lambda x: own(x) * factor
+            neuron.run = neuron.consume = lambda x: own(x) * factor
             return layerwise(graph, images, 3)
 
         torch.testing.assert_close(layerwise(folded, images, 3), run(plain), rtol=1e-9, atol=1e-12)
