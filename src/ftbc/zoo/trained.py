@@ -92,4 +92,30 @@ _ENTRIES = (
         "--activation threshold-relu --epochs 3 --to resnet20-trelu-cifar10.safetensors",
         sha256="7f3aa8d1854272d29f642812ca47e06333186f4243c32daba78c9df4679f4e12",
     ),
+    Entry(
+        name="vgg16-cifar10",
+        network={"architecture": "vgg16-cifar", "classes": 10, "width": 0.375},
+        normalisation="cifar10",
+        accuracy=91.52,
+        measured_on=_CIFAR10,
+        epochs=54,
+        command="ftbc train vgg16-cifar --data data/cifar10 --float16 --width 0.375 --epochs 30 --to first.safetensors && "
+        "ftbc train vgg16-cifar --data data/cifar10 --float16 --width 0.375 --start-from first.safetensors "
+        "--average --cutout 8 --epochs 24 --learning-rate 0.05 --to vgg16-cifar10.safetensors",
+        sha256="9c965ed3bacca86fde596bbe02ead65fec75c96070f9ed252aa3971cd9c71972",
+    ),
+    Entry(
+        name="vgg16-qcfs4-cifar10",
+        network={"architecture": "vgg16-cifar", "classes": 10, "width": 0.375, "activation": "qcfs", "levels": 4},
+        normalisation="cifar10",
+        accuracy=88.63,
+        measured_on=_CIFAR10,
+        epochs=4,
+        command="ftbc train vgg16-cifar --data data/cifar10 --float16 --width 0.375 --epochs 30 --to first.safetensors && "
+        "ftbc train vgg16-cifar --data data/cifar10 --float16 --width 0.375 --start-from first.safetensors "
+        "--cutout 8 --epochs 24 --learning-rate 0.05 --to second.safetensors && "
+        "ftbc train vgg16-cifar --data data/cifar10 --float16 --width 0.375 --finetune-from second.safetensors "
+        "--activation qcfs --levels 4 --epochs 4 --learning-rate 0.02 --to vgg16-qcfs4-cifar10.safetensors",
+        sha256="17abfbf333192d0ed1613e9a163ba76dc5dd9b8448e6afd494f93c12a766a3f5",
+    ),
 )
