@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 _LONGEST = 2000
 
 
@@ -11,8 +13,12 @@ class FtbcError(Exception):
     Whatever a file or a name brings into a message, it stays one line without control characters.
     """
 
+    _kept: ClassVar[str] = ""
+    """Letters that stay although they cannot be printed."""
+
     def __init__(self, message: object = "") -> None:
-        text = "".join(letter if letter.isprintable() else " " for letter in str(message)[: _LONGEST + 1])
+        letters = str(message)[: _LONGEST + 1]
+        text = "".join(letter if letter.isprintable() or letter in self._kept else " " for letter in letters)
         super().__init__(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]} ...")
 
 
@@ -21,7 +27,9 @@ class TraceError(FtbcError):
 
 
 class UnsupportedError(FtbcError):
-    """The network holds something that spikes cannot pass."""
+    """The network holds something that spikes cannot pass: a line for each such thing."""
+
+    _kept = "\n"
 
 
 class InputError(FtbcError):

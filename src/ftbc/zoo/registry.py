@@ -113,6 +113,5 @@ def unknown(name: str) -> ModelError:
     known = [*entries(), *_ARCHITECTURES]
     nearest = difflib.get_close_matches(name, known, 1, 0.0)[0]
     return ModelError(
-        f"there is no network '{name}'; did you mean '{nearest}'? Trained: {', '.join(entries())}; "
-        f"architectures: {', '.join(_ARCHITECTURES)}"
+        f"there is no network '{name}'; did you mean '{nearest}'? ftbc.zoo.list() names all of them"
     )
