@@ -112,6 +112,4 @@ def unknown(name: str) -> ModelError:
     """The error for a name that is neither a trained network nor an architecture."""
     known = [*entries(), *_ARCHITECTURES]
     nearest = difflib.get_close_matches(name, known, 1, 0.0)[0]
-    return ModelError(
-        f"there is no network '{name}'; did you mean '{nearest}'? ftbc.zoo.list() names all of them"
-    )
+    return ModelError(f"there is no network '{name}'; did you mean '{nearest}'? ftbc.zoo.list() names all of them")

@@ -99,7 +99,8 @@ _ENTRIES = (
         accuracy=91.52,
         measured_on=_CIFAR10,
         epochs=54,
-        command="ftbc train vgg16-cifar --data data/cifar10 --float16 --width 0.375 --epochs 30 --to first.safetensors && "
+        command="ftbc train vgg16-cifar --data data/cifar10 --float16 --width 0.375 --epochs 30 "
+        "--to first.safetensors && "
         "ftbc train vgg16-cifar --data data/cifar10 --float16 --width 0.375 --start-from first.safetensors "
         "--average --cutout 8 --epochs 24 --learning-rate 0.05 --to vgg16-cifar10.safetensors",
         sha256="9c965ed3bacca86fde596bbe02ead65fec75c96070f9ed252aa3971cd9c71972",
@@ -111,7 +112,8 @@ _ENTRIES = (
         accuracy=88.63,
         measured_on=_CIFAR10,
         epochs=4,
-        command="ftbc train vgg16-cifar --data data/cifar10 --float16 --width 0.375 --epochs 30 --to first.safetensors && "
+        command="ftbc train vgg16-cifar --data data/cifar10 --float16 --width 0.375 --epochs 30 "
+        "--to first.safetensors && "
         "ftbc train vgg16-cifar --data data/cifar10 --float16 --width 0.375 --start-from first.safetensors "
         "--cutout 8 --epochs 24 --learning-rate 0.05 --to second.safetensors && "
         "ftbc train vgg16-cifar --data data/cifar10 --float16 --width 0.375 --finetune-from second.safetensors "
