@@ -120,4 +120,14 @@ _ENTRIES = (
         "--activation qcfs --levels 4 --epochs 4 --learning-rate 0.02 --to vgg16-qcfs4-cifar10.safetensors",
         sha256="17abfbf333192d0ed1613e9a163ba76dc5dd9b8448e6afd494f93c12a766a3f5",
     ),
+    Entry(
+        name="resnet20-cifar100",
+        network={"architecture": "resnet20", "classes": 100},
+        normalisation="cifar100",
+        accuracy=57.57,
+        measured_on=_CIFAR100,
+        epochs=12,
+        command="ftbc train resnet20 --data data/cifar100 --float16 --epochs 12 --to resnet20-cifar100.safetensors",
+        sha256="7fb1c2c46a0f2fbed0c54694e760bd6a473029e0d59058b5c63a93a70561e9fa",
+    ),
 )
