@@ -240,6 +240,47 @@ def profiles(rows: Sequence[Row]) -> str:
     return f"{caption}\n\n{table(['engine', 'time over that of layerwise', 'work', 'share of the time, %'], lines)}"
 
 
+def headline(folder: Path) -> str:
+    """What README says of ResNet-20, one thread: medians of events over dense, over other libraries and the ANN."""
+    engines_, peers_ = results.read(folder, "engines"), results.read(folder, "peers")
+    if engines_ is None or peers_ is None:
+        return "*Not measured yet: `make bench`.*"
+    many = [
+        row for row in engines_["rows"] if row["network"] == "ResNet-20" and row["threads"] == 1 and row["batch"] > 1
+    ]
+    steps = _distinct(many, "steps")
+
+    def median(engine: str, t: int, of: str = "over_ann") -> float:
+        return (_find(many, engine=engine, steps=t) or {})[of]["median"]
+
+    def over_peer(program: str, t: int) -> str:
+        row = _find(peers_["rows"], program=program, steps=t, threads=1)
+        return "" if row is None else f"{row['ours_over_this']['ftbc, events, int16']['median']:.1f}"
+
+    rows = [
+        [
+            NAMES[engine],
+            "`layerwise`, the dense engine",
+            *(f"{median(engine, t) / median('layerwise', t):.1f}" for t in steps),
+        ]
+        for engine in ("event-int16", "event")
+    ]
+    for program in _distinct([row for row in peers_["rows"] if "same network" in row["program"]], "program"):
+        rows.append([NAMES["event-int16"], program, *(over_peer(program, t) for t in steps)])
+    rows.append(
+        [
+            NAMES["event-int16"],
+            "its own ANN in float32, torch, best batch",
+            *(f"{median('event-int16', t):.2f}" for t in steps),
+        ]
+    )
+    rows.append(
+        ["`layerwise`, times T", "the same ANN: at 1, a step costs as much as a pass of it"]
+        + [f"{median('layerwise', t, 'steps_over_ann'):.2f}" for t in steps]
+    )
+    return table(["images/s of", "over", *(f"T = {t}" for t in steps)], rows)
+
+
 BLOCKS: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
     "engines": ("engines", engines),
     "anns": ("anns", anns),

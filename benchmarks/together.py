@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -17,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import results
+from benchmarks.page import fill
 from benchmarks.settings import Settings
-from ftbc.atomic import replacing
 from ftbc.measure.timing import Timing
 
 PAGE = Path("docs/scale.md")
 PROCESSES = (1, 2)
 WORK = {"calibration": "FTBC, T = 8, 10 iterations of 2 x 128 images", "evaluation": "T = 8, 1,000 images"}
-_TABLE = re.compile(r"(<!-- table together: [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
 _STEPS = 8
 
 
@@ -95,16 +93,7 @@ def table(content: dict[str, Any]) -> str:
         lines.append(f"| {what}: {words} | {' | '.join(cells)} |")
     facts = content["machine"]
     lines.append(f"\nTimes as fast as one process, median of {content['rows'][0]['repeats']} rounds; {facts['cpu']}, ")
-    return "\n".join(lines) + f"{facts['cores']} cores, one thread a process.\n"
-
-
-def write(page: Path, content: dict[str, Any]) -> None:
-    """Put the table into the page."""
-    text = page.read_text()
-    found = _TABLE.subn(lambda match: match.group(1) + table(content) + match.group(2), text)
-    assert found[1] == 1, f"{page} has no place for the table"
-    with replacing(page) as file:
-        file.write(found[0].encode())
+    return "\n".join(lines) + f"{facts['cores']} cores, one thread a process."
 
 
 def main() -> None:
@@ -124,7 +113,7 @@ def main() -> None:
     content = results.read(given.to, "together")
     assert content is not None
     if given.write:
-        write(PAGE, content)
+        fill(PAGE, {"together": lambda: table(content)})
 
 
 if __name__ == "__main__":

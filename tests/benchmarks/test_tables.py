@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -154,16 +155,42 @@ def test_filling_in_keeps_the_prose_and_can_be_repeated(folder: Path) -> None:
 
 def test_writing_the_page_draws_the_plot(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    page = tmp_path / "page" / "speed.md"
-    page.parent.mkdir()
-    page.write_text(PAGE)
-    tables.write(folder, page)
+    root = tmp_path / "copy"
+    (root / "docs").mkdir(parents=True)
+    for page in tables.pages(folder):
+        (root / page).write_text("" if page != tables.PAGE else PAGE)
+    tables.write(folder, root)
+    page = root / tables.PAGE
     assert page.read_text() == filled(PAGE, tables.blocks(folder))
     picture = page.parent / "speed-density.png"
     assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 10_000
     assert f"]({picture.name})" in page.read_text()
 
 
+def test_every_page_shows_the_results_of_the_repository() -> None:
+    for page, blocks in tables.pages(ROOT / "results").items():
+        text = (ROOT / page).read_text()
+        assert sorted(match["name"] for match in BLOCK.finditer(text)) == sorted(blocks)
+        assert filled(text, blocks) == text, "run python -m benchmarks.tables --write"
+
+
 def test_tables_of_accuracy_pass_over_the_benchmarks(folder: Path) -> None:
     assert tables.tables(folder) == ""
-    assert "FTBC" in tables.tables(ROOT / "results")
+
+
+def test_kept_measurements_stand_beside_results(tmp_path: Path) -> None:
+    row = {"recipe": {"name": "ftbc"}, "steps": 2, "accuracy": [30.0, 40.0], "images": 100, "reference_accuracy": 90.0}
+    (tmp_path / "resnet20-cifar10.json").write_text(json.dumps({"results": [row]}))
+    (tmp_path / "beyond").mkdir()
+    made = {"model": "resnet20-pad with resnet20-12fca82f.th", "recipe": "best"}
+    kept = {"made": made, "result": {"accuracy": [10.0, 60.0], "images": 50}}
+    (tmp_path / "beyond" / "t2.json").write_text(json.dumps(kept))
+    shown = tables.tables(tmp_path).splitlines()
+    assert shown[0] == "**resnet20-cifar10**, ANN 90.00 % (100 test images)"
+    assert shown[-2:] == ["| FTBC | 40.00 |", "| `best` | 60.00 (50) |"]
+
+
+def test_the_headline_has_ratios_of_medians() -> None:
+    lines = tables.headline(ROOT / "results").splitlines()
+    assert lines[0].startswith("| images/s of | over | T = 4 |") and "None" not in "".join(lines)
+    assert len({line.count("|") for line in lines}) == 1

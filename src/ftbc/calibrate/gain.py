@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 
 from ftbc.calibrate.walk import Layer, LayerCalibrator
-from ftbc.errors import RecipeError
 from ftbc.neuron.functional import integrate_and_fire
 
 
@@ -28,11 +27,6 @@ class Gain(LayerCalibrator):
     """What a spike is worth, by least squares; rows: from about how many currents of a channel (as `QuantileBias`)."""
 
     rows: int = 65536
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rows < 1:
-            raise RecipeError(f"{self}: rows must be at least 1")
 
     def at(self, layer: Layer) -> None:
         """Set the amplitude of one layer's spikes."""

@@ -22,7 +22,6 @@ import torch
 from torch import Tensor
 
 from ftbc.calibrate.walk import Layer, LayerCalibrator
-from ftbc.errors import RecipeError
 from ftbc.neuron.functional import fire
 
 
@@ -36,11 +35,6 @@ class QuantileBias(LayerCalibrator):
 
     clip: bool = True
     rows: int = 65536
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rows < 1:
-            raise RecipeError(f"{self}: rows must be at least 1")
 
     def at(self, layer: Layer) -> None:
         """Set the biases of one layer."""

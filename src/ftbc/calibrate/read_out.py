@@ -43,8 +43,8 @@ class ReadOut(LayerCalibrator):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.ridge < 0 or min(self.rounds, self.rows) < 1:
-            raise RecipeError(f"{self}: ridge must not be negative, rounds and rows at least 1")
+        if self.ridge < 0 or self.rounds < 1:
+            raise RecipeError(f"{self}: ridge must not be negative, rounds at least 1")
 
     def at(self, layer: Layer) -> None:
         """Only at the last layer: set its weights and the network's read-out."""

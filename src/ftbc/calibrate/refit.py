@@ -69,8 +69,8 @@ class Refit(LayerCalibrator):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if min(self.ridge, self.rounds, self.partial) < 0 or self.rows < 1:
-            raise RecipeError(f"{self}: ridge, rounds and partial must not be negative, rows at least 1")
+        if min(self.ridge, self.rounds, self.partial) < 0:
+            raise RecipeError(f"{self}: ridge, rounds and partial must not be negative")
 
     def at(self, layer: Layer) -> None:
         """Refit the synapses of one layer."""

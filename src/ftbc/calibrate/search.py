@@ -46,8 +46,8 @@ class CorrelationSearch(LayerCalibrator):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if min(self.early, self.first) < 0 or self.rows < 1:
-            raise RecipeError(f"{self}: early and first must not be negative, rows at least 1")
+        if min(self.early, self.first) < 0:
+            raise RecipeError(f"{self}: early and first must not be negative")
 
     def at(self, layer: Layer) -> None:
         """Search for the neurons of one layer."""

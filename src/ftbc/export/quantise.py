@@ -20,6 +20,7 @@ from ftbc.graph.ops import (
     Permute,
     Reduce,
     Reshape,
+    Shuffle,
     Slice,
     Sum,
     Synapses,
@@ -30,7 +31,6 @@ from ftbc.neuron import IntegrateFire, Temporal
 from ftbc.simulate.stepwise import stepwise
 
 BITS = range(2, 17)
-_SHUFFLES = (nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle)
 _EXACT = 1 << 24
 """Whole numbers up to here are exact in float32."""
 
@@ -76,7 +76,7 @@ def integers(snn: SpikingNetwork, bits: int, images: Tensor, per_channel: bool =
 
 def _require_whole(graph: Graph) -> None:
     """Refuse operations that make fractions of whole numbers."""
-    moving = (*Synapses, Affine, Sum, Temporal, Reshape, Permute, Concat, Slice, *MaxPool, *_SHUFFLES)
+    moving = (*Synapses, Affine, Sum, Temporal, Reshape, Permute, Concat, Slice, *MaxPool, *Shuffle)
     for node in graph:
         module = node.module
         whole = isinstance(module, moving) or (isinstance(module, Reduce) and not module.mean)

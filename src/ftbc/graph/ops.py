@@ -184,4 +184,5 @@ Synapses = (*Convolution, *TransposedConvolution, nn.Linear)
 AveragePool = (
     nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d
 )  # fmt: skip
-Rearrangement = (nn.Upsample, nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle)
+Shuffle = (nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle)
+Rearrangement = (nn.Upsample, *Shuffle)

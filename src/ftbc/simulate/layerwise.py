@@ -13,10 +13,9 @@ import torch
 from torch import Tensor
 
 from ftbc.graph.ir import INPUT, Graph, Node
-from ftbc.graph.ops import Sum
 from ftbc.neuron.temporal import Temporal
 from ftbc.simulate.cache import budget
-from ftbc.simulate.schedule import read_once, rest, together, varying
+from ftbc.simulate.schedule import read_once, rest, together, value_of, varying
 
 Observer = Callable[[Node, list[Tensor], Tensor, int], None]
 """Sees a node, its inputs and its output, each ``[steps, N, ...]``, and the number of the first of these steps."""
@@ -76,10 +75,7 @@ def _in_chunks(graph: Graph, x: Tensor, steps: int, chunk: int, time_first: bool
             elif node.name in changing:
                 # Joined, not expanded and flattened: that would lose the order of a value in memory, and the last bit.
                 inputs = [values[i] if i in changing else torch.cat([values[i]] * count) for i in node.inputs]
-                if isinstance(node.module, Sum):
-                    values[node.name] = node.module.consume(inputs, [i in spent for i in node.inputs])
-                else:
-                    values[node.name] = node.module(*inputs)
+                values[node.name] = value_of(node, inputs, spent)
             if observe is not None:
                 observe(node, [over_time(name) for name in node.inputs], over_time(node.name), start)
             for name in released.get(node.name, ()):

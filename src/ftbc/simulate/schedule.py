@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from torch import nn
+from torch import Tensor, nn
 
 from ftbc.errors import InputError
-from ftbc.graph.ir import INPUT, Graph
+from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.ops import Sum
 from ftbc.neuron.temporal import Temporal
 
@@ -42,6 +42,13 @@ def read_once(graph: Graph) -> set[str]:
     readers = Counter(name for node in graph for name in node.inputs)
     made = (node for node in graph.of_type(*_MAKES_ANEW) if len(node.inputs) > 1 or not isinstance(node.module, Sum))
     return {node.name for node in made if readers[node.name] == 1 and node.name != graph.output}
+
+
+def value_of(node: Node, inputs: list[Tensor], spent: set[str]) -> Tensor:
+    """What a node that has no state gives; it may write over those of its inputs that are spent."""
+    if isinstance(node.module, Sum):
+        return node.module.consume(inputs, [name in spent for name in node.inputs])
+    return node.module(*inputs)
 
 
 def together(graph: Graph) -> int:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.neuron.temporal import Temporal
-from ftbc.simulate.schedule import read_once, require_single_steps, rest, varying
+from ftbc.simulate.schedule import read_once, require_single_steps, rest, value_of, varying
 
 Cell = Callable[[Node, Tensor], Tensor]
 """What a neuron does with its current at this step; by default the neuron's own `forward`."""
@@ -64,7 +64,7 @@ class Stepper:
 
     def _value(self, node: Node, inputs: list[Tensor]) -> Tensor:
         if not isinstance(node.module, Temporal):
-            return node.module(*inputs)
+            return value_of(node, inputs, self.spent if self.cell is None else set())
         if self.cell is not None:
             return self.cell(node, inputs[0])
         if node.inputs[0] in self.spent:

@@ -23,6 +23,7 @@ from ftbc.calibrate.walk.layer import Layer, at_neurons
 from ftbc.calibrate.walk.plan import Junction, junctions
 from ftbc.calibrate.walk.rows import draw_positions
 from ftbc.calibrate.walk.targets import Targets, Wanted
+from ftbc.errors import RecipeError
 from ftbc.graph.ir import INPUT
 from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.scale import amplify
@@ -34,6 +35,11 @@ class LayerCalibrator(Piece):
 
     rows: int
     """About how many rows - positions of images - it looks at in a layer."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rows < 1:
+            raise RecipeError(f"{self}: rows must be at least 1")
 
     @abstractmethod
     def at(self, layer: Layer) -> None:

@@ -23,6 +23,7 @@ from ftbc.graph.ops import (
     Permute,
     Reduce,
     Reshape,
+    Shuffle,
     Slice,
     Sum,
     Synapses,
@@ -37,8 +38,7 @@ SPARE = 1.25
 FEWEST = 7
 """The digits that the largest weight of a layer, and the largest entry of an image, must keep."""
 
-_SHUFFLES = (nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle)
-_MOVING = (*MaxPool, SpikingMaxPool, Reshape, Permute, Slice, Concat, *_SHUFFLES)
+_MOVING = (*MaxPool, SpikingMaxPool, Reshape, Permute, Slice, Concat, *Shuffle)
 
 
 @dataclass(frozen=True)
