@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -38,19 +40,32 @@ def test_every_relu_is_replaced_by_one_of_its_own(name: str, prototype: Threshol
     assert not model.training
 
 
-def test_thresholds_are_those_of_least_square_error() -> None:
+@pytest.mark.parametrize("steps", [None, 1, 4])
+@pytest.mark.parametrize("prototype", [QCFS(4), ThresholdReLU()], ids=lambda p: type(p).__name__)
+def test_thresholds_are_those_of_least_square_error(prototype: ThresholdActivation, steps: int | None) -> None:
+    if steps is None and prototype.levels is None:
+        pytest.skip("a percentile: see below")
     torch.manual_seed(0)
     model, x = zoo.build("resnet20", width=0.25).eval(), torch.randn(32, 3, 32, 32)
     z = _inputs(model, "act1", x)
-    swap_activations(model, QCFS(4), x)
+    swap_activations(model, prototype, x, steps)
     theta = float(model.act1.threshold.detach())
 
     def error(theta: float) -> float:
-        return float((QCFS(4, theta)(z).detach() - z.clamp(min=0)).pow(2).sum())
+        return float((QCFS(steps or 1, theta)(z).detach() - z.clamp(min=0)).pow(2).sum())
 
     best = min((error(float(z.max()) * k / 100), float(z.max()) * k / 100) for k in range(6, 101))[1]
     assert theta == pytest.approx(best, abs=0.0101 * float(z.max()))
     assert error(theta) < error(8.0) and error(theta) < error(float(z.max()))
+
+
+def test_few_steps_are_the_usual_ones_of_levels() -> None:
+    """Thresholds barely move in a few epochs: those for one step are smaller, and right with fewer steps."""
+    torch.manual_seed(0)
+    x = torch.randn(32, 3, 32, 32)
+    model = zoo.build("resnet20", width=0.25).eval()
+    usual, for_four = (swap_activations(copy.deepcopy(model), QCFS(4), x, steps) for steps in (None, 4))
+    assert float(usual.act1.threshold.detach()) < 0.8 * float(for_four.act1.threshold.detach())
 
 
 def test_without_levels_nearly_nothing_is_clipped() -> None:

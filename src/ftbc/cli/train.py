@@ -51,6 +51,9 @@ def train(
     finetune_from: Annotated[
         Path | None, typer.Option(help="Weights of the ReLU network; swap its activations")
     ] = None,
+    fit_steps: Annotated[
+        int | None, typer.Option(min=1, help="Fit the swapped thresholds to so many steps: fewer, smaller")
+    ] = None,
     float16: Annotated[bool, typer.Option("--float16", help="Store kernels and matrices in half the bytes")] = False,
     seed: Annotated[int | None, typer.Option(min=0, max=2**31 - 1, help="Initial weights, order, augmentation")] = None,
     json: Json = None,
@@ -69,6 +72,7 @@ def train(
         "data": data, "side": side, "average": average or None, "float16": float16 or None,
         "start_from": None if start_from is None else str(start_from),
         "finetune_from": None if finetune_from is None else str(finetune_from),
+        "fit_steps": fit_steps,
         "network": {
             "architecture": architecture, "width": width, "batch_norm": batch_norm, "activation": activation,
             "levels": levels, "slope": slope, "threshold": threshold,

@@ -169,8 +169,8 @@ class Graph(nn.Module):
         *outer, leaf = wanted.split(".")
         for part in outer:
             path = _numbered(path + part, lambda name: name in self.nodes) + "."
-        containers = {name[:end] for name in self.nodes for end, letter in enumerate(name) if letter == "."}
-        return _numbered(path + leaf, lambda name: name == INPUT or name in self.nodes or name in containers)
+        siblings = self._container(path.rstrip("."))._modules  # nodes and containers of nodes
+        return path + _numbered(leaf, lambda name: name in siblings or path + name == INPUT)
 
     # Modules hang in nested containers, so that state_dict keys are the dotted names of the nodes.
     def _attach(self, node: Node) -> None:
@@ -179,7 +179,10 @@ class Graph(nn.Module):
 
     def _detach(self, name: str) -> None:
         path, _, leaf = name.rpartition(".")
-        del self._container(path)._modules[leaf]
+        siblings = self._container(path)._modules
+        del siblings[leaf]
+        if path and not siblings:
+            self._detach(path)
 
     def _container(self, path: str) -> nn.Module:
         # Not by get_submodule: a container may bear the name of an attribute or method of nn.Module.

@@ -37,8 +37,8 @@ _SECTIONS = ("network", "train")
 class Plan:
     """A training.
 
-    side: of the crops of an image folder; start_from, finetune_from: weights that it begins with; float16: store
-    kernels and matrices in half the bytes.
+    side: of the crops of an image folder; start_from, finetune_from: weights that it begins with; fit_steps: see
+    `swap_activations`; float16: store kernels and matrices in half the bytes.
     """
 
     network: Blueprint
@@ -48,6 +48,7 @@ class Plan:
     start_from: str | None = None
     average: bool = False
     finetune_from: str | None = None
+    fit_steps: int | None = None
     float16: bool = False
 
     def __post_init__(self) -> None:
@@ -57,6 +58,10 @@ class Plan:
             raise InputError("--start-from and --finetune-from: choose one of them to begin with")
         if self.finetune_from is not None and self.network.activation in (None, "relu"):
             raise InputError("--finetune-from swaps the activations of a ReLU network: name others with --activation")
+        if self.fit_steps is not None and self.finetune_from is None:
+            raise InputError("--fit-steps fits thresholds to a trained network: name its weights with --finetune-from")
+        if self.fit_steps is not None and self.fit_steps < 1:
+            raise InputError(f"fit_steps={self.fit_steps}: thresholds are fitted to 1 or more time steps")
 
     def write(self, path: Path) -> None:
         """Write the plan as TOML."""
@@ -108,7 +113,10 @@ def plan_of(content: dict[str, Any]) -> Plan:
         raise InputError("no architecture: name a network of the zoo, such as resnet20 (see ftbc.zoo.list)")
     if "data" not in content:
         raise InputError("no data: give a folder with a training and a test split with --data")
-    kinds = {"data": str, "side": int, "start_from": str, "finetune_from": str, "average": bool, "float16": bool}
+    kinds = {
+        "data": str, "side": int, "start_from": str, "finetune_from": str, "fit_steps": int, "average": bool,
+        "float16": bool,
+    }  # fmt: skip
     for name, kind in kinds.items():
         if name in content and type(content[name]) is not kind:
             raise InputError(f"{name}={content[name]!r}: give a {kind.__name__}")

@@ -131,4 +131,4 @@ def _first(plan: Plan, images: Images | Pictures) -> nn.Module:
     model = zoo.load_weights(plain.build(), plan.finetune_from)
     prototype = plan.network.prototype()
     assert isinstance(prototype, ThresholdActivation)
-    return swap_activations(model, prototype, source_of(images, plan.train).examples(_EXAMPLES))
+    return swap_activations(model, prototype, source_of(images, plan.train).examples(_EXAMPLES), plan.fit_steps)

@@ -1,8 +1,10 @@
 """Give a trained ReLU network other activations, with thresholds that fit what it computes.
 
-Each threshold comes from the activations of the ReLU network on training images: with L levels it is the one of least
-square error for L levels (`threshold.MeanSquare`), without levels the 99.9th percentile. A few epochs of training do
-the rest.
+Each threshold comes from the activations of the ReLU network on training images. With levels, it is the one of least
+square error in a single step (`threshold.MeanSquare`), whatever their number: thresholds hardly move in a few epochs,
+and the larger ones that suit L steps leave a network that is right after L steps and wrong before, as held-out training
+images showed. Without levels it is the 99.9th percentile, which needs hardly any training. `fit_steps` chooses
+otherwise.
 """
 
 from __future__ import annotations
@@ -26,12 +28,17 @@ _RECTIFIERS = (nn.ReLU, nn.ReLU6, nn.Hardtanh)
 
 
 @torch.no_grad()
-def swap_activations(model: nn.Module, prototype: ThresholdActivation, images: Tensor) -> nn.Module:
+def swap_activations(
+    model: nn.Module, prototype: ThresholdActivation, images: Tensor, fit_steps: int | None = None
+) -> nn.Module:
     """Put a copy of ``prototype`` in the place of each ReLU, in place, and return the model in eval mode.
 
-    images: normalised training images ``[N, ...]``, a few hundred.
+    images: normalised training images ``[N, ...]``, a few hundred. fit_steps: thresholds of least square error in so
+    many time steps: the fewer, the smaller.
     """
     graph = canonical(trace(model.eval(), images[:1])).require().graph
+    if fit_steps is None and prototype.levels is not None:
+        fit_steps = 1
     thresholds: dict[str, float] = {}
     for name, seen in gather(graph, images.split(_BATCH), "layer").items():
         place = _module_name(model, name)
@@ -40,7 +47,7 @@ def swap_activations(model: nn.Module, prototype: ThresholdActivation, images: T
                 f"{seen.place} is not an activation module of its own: write it as nn.ReLU() in the network's __init__"
             )
         # A module in several places has one threshold: the largest, which clips none of them.
-        thresholds[place] = max(thresholds.get(place, 0.0), fitted_threshold(seen, prototype.levels))
+        thresholds[place] = max(thresholds.get(place, 0.0), _fitted(seen, fit_steps))
     for name, theta in thresholds.items():
         own, old = copy.deepcopy(prototype).to(images.dtype), model.get_submodule(name)
         own.set_threshold(theta)
@@ -49,10 +56,10 @@ def swap_activations(model: nn.Module, prototype: ThresholdActivation, images: T
     return model.eval()
 
 
-def fitted_threshold(seen: Activations, levels: int | None) -> float:
+def _fitted(seen: Activations, steps: int | None) -> float:
     """The threshold for these activations of one layer, taken as a whole; positive also where nothing was active."""
-    rule = Percentile(99.9, "layer") if levels is None else MeanSquare("nearest", "layer")
-    return float(rule(seen, levels or 1))
+    rule = Percentile(99.9, "layer") if steps is None else MeanSquare("nearest", "layer")
+    return float(rule(seen, steps or 1))
 
 
 def _module_name(model: nn.Module, site: str) -> str | None:

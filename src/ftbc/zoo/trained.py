@@ -65,7 +65,7 @@ _ENTRIES = (
         measured_on=_CIFAR10,
         epochs=6,
         command="ftbc train resnet20 --data data/cifar10 --float16 --finetune-from resnet20-cifar10.safetensors "
-        "--activation slip-relu --epochs 6 --learning-rate 0.03 --to "
+        "--activation slip-relu --fit-steps 4 --epochs 6 --learning-rate 0.03 --to "
         "resnet20-sliprelu-cifar10.safetensors",
         sha256="fb92e4248bd25b3fad405b7604189007eb1fd6a0574e0b739f8b9ef651bd23a7",
     ),
