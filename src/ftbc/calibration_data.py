@@ -9,7 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from ftbc.data import Images
 from ftbc.errors import InputError, NotFiniteError
+from ftbc.processes import Team
 
 MOST_IMAGES = 4096
 """A calibration uses a few hundred to a few thousand images; of longer data the first so many are taken."""
@@ -36,6 +38,11 @@ def gather_images(calibration: Any, model: nn.Module) -> Tensor:
         raise InputError(f"calibration has shape {list(images.shape)}: the first dimension must be the batch, [N, ...]")
     _check_fits(images, model)
     return images
+
+
+def placed(images: Images, team: Team) -> Images | Tensor:
+    """Images where a team computes."""
+    return images if team.device.type == "cpu" else images.tensor().to(team.device)
 
 
 def check_model(model: nn.Module) -> None:

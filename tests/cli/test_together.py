@@ -61,6 +61,49 @@ def test_two_processes_are_as_one(ftbc_command: Command, folder: Path, environme
     assert (folder / "one.snn").read_bytes() == (folder / "two.snn").read_bytes()
 
 
+EXPERIMENT = """
+title = "A tiny table"
+source = "tab:tiny"
+kind = "table"
+about = "Two methods."
+
+[full]
+steps = [1, 2]
+images = 16
+
+[small]
+steps = [1, 2]
+seeds = 2
+images = 16
+test_images = 10
+
+[networks.net]
+small = "resnet20-cifar10"
+
+[[part]]
+title = "ResNet-20 on CIFAR-10"
+data = "cifar10"
+
+[[part.row]]
+method = "MMSE"
+network = "net"
+recipe = "mean-square"
+paper = { 1 = 50.0, 2 = 60.25 }
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_reproduce_as_one(ftbc_command: Command, folder: Path, environment: dict[str, str]) -> None:
+    (folder / "tiny.toml").write_text(EXPERIMENT)
+    command = ("reproduce", "tiny.toml", "--scale", "small", "--engine", "layerwise")
+    assert ftbc_command(*command, "--to", "one").status == 0
+    out = torchrun_done(folder, environment, *command, "--to", "two")
+    assert "4 measured now" in out and out.count("written:") == 1
+    assert (folder / "one/tiny.csv").read_text() == (folder / "two/tiny.csv").read_text()
+    kept = [sorted(path.name for path in (folder / to / "measurements").iterdir()) for to in ("one", "two")]
+    assert kept[0] == kept[1] and len(kept[0]) > 4
+
+
 @pytest.mark.slow
 def test_other_commands_are_for_one_process(folder: Path, environment: dict[str, str]) -> None:
     job = torchrun(2, "ftbc", "methods", folder=folder, environment=environment)

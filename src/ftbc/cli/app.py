@@ -41,7 +41,7 @@ for command in (demo, check, convert, evaluate, compare, reproduce, report, benc
 app.add_typer(data, name="data")
 app.add_typer(export, name="export")
 
-TOGETHER = ("train", "convert", "evaluate", "compare")
+TOGETHER = ("train", "convert", "evaluate", "compare", "reproduce")
 """Commands that several processes can do together; any other would be done by each of them."""
 INTERRUPTED, ENDED = 130, 143
 """Exit statuses after Ctrl-C, and after a polite kill, by which torchrun ends processes whose neighbour has died."""

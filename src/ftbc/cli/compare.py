@@ -11,6 +11,7 @@ import typer
 
 import ftbc
 from ftbc.atomic import require_writable
+from ftbc.calibration_data import placed
 from ftbc.cli.options import (
     CalibrationData,
     Classes,
@@ -28,7 +29,6 @@ from ftbc.cli.options import (
     find_recipe,
     find_steps,
     find_test,
-    placed,
     typed,
 )
 from ftbc.cli.progress import progress_bar

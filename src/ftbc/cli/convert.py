@@ -10,6 +10,7 @@ import typer
 
 import ftbc
 from ftbc.atomic import require_writable
+from ftbc.calibration_data import placed
 from ftbc.cli.options import (
     REPORT_IMAGES,
     CalibrationData,
@@ -29,7 +30,6 @@ from ftbc.cli.options import (
     find_model,
     find_recipe,
     find_some_test,
-    placed,
     rounded,
     typed,
     write_json,

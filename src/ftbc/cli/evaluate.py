@@ -16,6 +16,7 @@ from torch import nn
 import ftbc
 from ftbc.atomic import require_writable
 from ftbc.calibrate.base import Progress
+from ftbc.calibration_data import placed
 from ftbc.cli.options import (
     CalibrationData,
     Classes,
@@ -35,7 +36,6 @@ from ftbc.cli.options import (
     find_recipe,
     find_steps,
     find_test,
-    placed,
     rounded,
     typed,
     write_json,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from torch import Tensor, nn
+from torch import nn
 
 from ftbc import data, zoo
 from ftbc.atomic import replacing
@@ -21,7 +21,6 @@ from ftbc.data import Images, Normalise
 from ftbc.data.balance import draw_balanced
 from ftbc.errors import FileError, InputError, ModelError, first_line
 from ftbc.network import SpikingNetwork
-from ftbc.processes import Team
 from ftbc.program import ENDING, read_program
 from ftbc.recipe import Recipe, read_recipe
 from ftbc.recipes import recipe
@@ -148,11 +147,6 @@ def rounded(snn: SpikingNetwork, images: Images) -> SpikingNetwork:
     """The network in whole numbers, whose scales come from a few of the calibration images."""
     few = images.take(min(64, len(images))).tensor()
     return snn.rounded(few.to(next(snn.graph.parameters()).device))
-
-
-def placed(images: Images, team: Team) -> Images | Tensor:
-    """Calibration images where a team computes."""
-    return images if team.device.type == "cpu" else images.tensor().to(team.device)
 
 
 def find_steps(steps: str) -> list[int]:

@@ -11,10 +11,11 @@ from typing import Annotated
 import typer
 
 from ftbc.atomic import make_folder, require_writable
-from ftbc.cli.options import Engine, Json, typed, write_json
+from ftbc.cli.options import Device, Engine, Json, typed, write_json
 from ftbc.cli.progress import progress_bar
 from ftbc.data.locate import SAMPLES
 from ftbc.errors import FtbcError, InputError
+from ftbc.processes import leads, team
 from ftbc.report.plot import require_plot
 from ftbc.reproduce.duration import in_words
 from ftbc.reproduce.experiment import DATA, SCALES
@@ -49,6 +50,7 @@ def reproduce(
     test_images: Annotated[int | None, typer.Option(min=1, help="Measure on so many test images at every T")] = None,
     most_steps: Annotated[int | None, typer.Option(min=1, help="Leave out larger T")] = None,
     engine: Engine = "",
+    device: Device = "cpu",
     only_kept: Annotated[bool, typer.Option("--only-kept", help="Measure nothing: show what is kept")] = False,
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The first of the seeds")] = 0,
     json: Json = None,
@@ -56,15 +58,19 @@ def reproduce(
     """Make a table or figure of the paper anew, and put the paper's figures and ours side by side.
 
     Writes NAME.csv, NAME.tex, NAME.png, NAME.svg and NAME.md. `ftbc reproduce list` tells what each needs, what of it
-    is there, and how long it takes here. Every measurement is kept: after a kill the same command goes on.
+    is there, and how long it takes here. Every measurement is kept: after a kill the same command goes on. In several
+    processes, which share the measurements of a table: `torchrun --nproc-per-node 2 -m ftbc reproduce ...`
 
     Example: `ftbc reproduce cifar10 --scale small --data cifar10=data/cifar10`
     """
-    require_writable(json)
+    if leads():  # others may be on machines without these folders
+        require_writable(json)
     places = find_places(data or [])
     if weights is not None and not weights.is_dir():
         raise InputError(f"--weights {weights} is not a folder: name the one that holds the files")
     if name == LIST:
+        if not leads():
+            return
         found = list(standings(experiments().values(), lambda at: Material(places, weights, at == "small")))
         typer.echo("\n".join(_listed(found)))
         plain = [{**asdict(each), "experiment": each.experiment.name} for each in found]
@@ -75,21 +81,25 @@ def reproduce(
     engine = engine or usual_engine()
     require_engine(engine)
     require_plot(to / f"{experiment.name}.png")
-    make_folder(to)
+    if leads():
+        make_folder(to)
     folder = results or to / MEASUREMENTS
     setting = Setting(
         experiment, scale, Material(places, weights, scale == "small"), folder, chosen, engine, seed, not only_kept,
         typed(),
     )  # fmt: skip
     try:
-        with progress_bar(share="comparing") as progress:
-            setting.progress = progress
+        with team(device) as own, progress_bar(shown=own.leads, share="comparing") as progress:
+            setting.progress, setting.team = progress, own
             made = run(setting)
     except FtbcError:
         raise
     except BaseException:
-        sys.stderr.write(f"ftbc: what was measured is kept in '{folder}': the same command goes on from there\n")
+        if leads():
+            sys.stderr.write(f"ftbc: what was measured is kept in '{folder}': the same command goes on from there\n")
         raise
+    if made is None:
+        return
     paths = write(made, to)
     typer.echo(_summary(made))
     typer.echo(f"{made.measured} measured now, {made.kept} taken from {folder}")

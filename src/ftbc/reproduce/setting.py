@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ftbc.calibrate.base import Progress, silent
 from ftbc.errors import InputError
+from ftbc.processes import ALONE, Team
 from ftbc.reproduce.experiment import SCALES, Experiment, Scale
 from ftbc.reproduce.material import Material
 from ftbc.simulate.event import available
@@ -21,7 +22,8 @@ def usual_engine() -> str:
 class Setting:
     """An experiment about to be measured.
 
-    name: of the scale; measure: else only what the folder holds is shown.
+    name: of the scale; measure: else only what the folder holds is shown; team: the processes that measure tables
+    together.
     measured, kept: how many measurements were made and how many were there, as it goes on.
     """
 
@@ -35,6 +37,7 @@ class Setting:
     measure: bool = True
     command: str | None = None
     progress: Progress = silent
+    team: Team = ALONE
     measured: int = 0
     kept: int = 0
 

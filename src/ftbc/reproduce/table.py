@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ftbc.calibration_data import placed
 from ftbc.compare import compare
 from ftbc.errors import FileError, InputError, RecipeError
 from ftbc.protocol.rows import Row
@@ -83,16 +84,18 @@ def _part(setting: Setting, part: Part) -> Iterable[Line]:
 
 
 def _network(setting: Setting, part: Part, source: Source, rows: list[PaperRow]) -> Iterable[Line]:
-    scale, material = setting.scale, setting.material
+    scale, material, team = setting.scale, setting.material, setting.team
+    draws = material.draws(part.data, source, scale.images)
     test = material.test(part.data, source, scale.test_images)
     fewer = scale.limit is not None and scale.limit < len(test)
     recipes = [row.method_here(setting.name) for row in rows]
     try:
         table = compare(
-            material.network(source), material.draws(part.data, source, scale.images), test, recipes,
+            material.network(source).to(team.device), lambda seed: placed(draws(seed), team), test, recipes,
             setting.steps(part.steps), seeds=setting.seeds, limit=scale.limit if fewer else None,
             full_up_to=scale.full_up_to if fewer else None, engine=setting.engine, results=setting.folder,
             measure=setting.measure, name=str(source), command=setting.command, progress=setting.progress,
+            team=team,
         )  # fmt: skip
     except RecipeError as error:
         yield from (Line(part, row, str(source), test.name, reason=str(error)) for row in rows)
