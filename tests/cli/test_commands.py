@@ -103,6 +103,17 @@ def test_check_takes_a_single_file_of_images(ftbc_command: Command) -> None:
     assert ftbc_command("check", "nets.py:instance", "--data", "squares/squares_test.npz").status == 0
 
 
+def test_evaluate_says_what_each_piece_removes(ftbc_command: Command, folder: Path) -> None:
+    options = ("evaluate", "nets.py:good", "--data", "squares", "--images", "20", "--steps", "2", "--pieces")
+    outcome = ftbc_command(*options, "--recipe", "snnc-lp", "--json", "pieces.json")
+    assert outcome.status == 0 and "The outputs gain most by" in outcome.out
+    course = json.loads((folder / "pieces.json").read_text())["results"][0]["pieces"]
+    assert [stage["piece"] for stage in course][0] == "thresholds" and len(course) > 1
+    assert f"{100 * course[-1]['outputs']:.1f}" in outcome.out
+    refused = ftbc_command(*options, "--snn", "net.snn")
+    assert refused.status == 2 and "leave --snn out" in refused.err
+
+
 def test_convert_then_evaluate(ftbc_command: Command, folder: Path) -> None:
     outcome = ftbc_command(
         "convert", "nets.py:good", *QUICK, "--steps", "3", "--to", "net.snn", "--json", "convert.json"

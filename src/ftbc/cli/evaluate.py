@@ -44,10 +44,11 @@ from ftbc.cli.progress import progress_bar
 from ftbc.data import Images
 from ftbc.errors import FtbcError, InputError, RecipeError
 from ftbc.measure.inside import look_inside
+from ftbc.measure.pieces import Stage, stages
 from ftbc.processes import Team, leads, team
 from ftbc.protocol.fingerprint import of_bytes
 from ftbc.protocol.kept_evaluation import KeptEvaluations
-from ftbc.report.table import accuracy_table, energy_table, error_table
+from ftbc.report.table import accuracy_table, energy_table, error_table, piece_table
 from ftbc.simulate import require_engine
 
 _LOOKED_INTO = 32
@@ -70,6 +71,9 @@ def evaluate(
     engine: Engine = "layerwise",
     whole: Rounded = False,
     layers: Annotated[bool, typer.Option(help="Also show firing rates and errors of each layer")] = False,
+    pieces: Annotated[
+        bool, typer.Option(help="Also show what each piece of a recipe removes; converts once for each")
+    ] = False,
     energy: Annotated[bool, typer.Option(help="Also show the energy under every model, at each step")] = False,
     results: Annotated[
         Path | None, typer.Option(help="Folder that keeps networks and counts: run again after a kill, it goes on")
@@ -89,6 +93,8 @@ def evaluate(
     require_engine(engine)
     if snn is not None and whole:
         raise InputError("--rounded belongs to the conversion: use ftbc convert --rounded, then measure its file")
+    if snn is not None and pieces:
+        raise InputError("--pieces converts with one piece of a recipe after another: leave --snn out")
     methods, times, rule = [find_recipe(name) for name in recipe.split(",")], find_steps(steps), _rule(stop)
     network = find_model(model, weights, classes)
     test = find_test(data, normalise, test_images, seed)
@@ -113,6 +119,12 @@ def evaluate(
                 result = ftbc.evaluate(
                     spiking, test, network, stop=rule, engine=engine, progress=progress, team=own, kept=counts
                 )
+                course: list[Stage] = []
+                if pieces and chosen is not None and method is not None:
+                    few = test.take(min(_LOOKED_INTO, len(test))).tensor().to(own.device)
+                    course = list(
+                        stages(network, placed(chosen, own), few, t, method, seed=seed, progress=progress, team=own)
+                    )
             if not own.leads:
                 continue
             origin = f"from {snn}" if chosen is None else f"{len(chosen)} calibration images, seed {seed}"
@@ -125,6 +137,8 @@ def evaluate(
                 inside = look_inside(spiking, few, network)
                 typer.echo(f"in percent, on {inside.images} images:\n{error_table(inside.layers)}\n")
                 errors = {layer.name: layer.split.to_dict() for layer in inside.layers if layer.split is not None}
+            if course:
+                typer.echo(f"after each piece, in percent:\n{piece_table(course)}\n")
             rows.append(
                 {
                     "recipe": spiking.recipe.to_dict(),
@@ -136,6 +150,7 @@ def evaluate(
                     "conversion_seconds": seconds,
                     **result.to_dict(),
                     **({"errors": errors} if layers else {}),
+                    **({"pieces": [stage.to_dict() for stage in course]} if pieces else {}),
                     "energies": result.energies(),
                     "reference_energies": result.reference_energies(),
                 }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 from ftbc.measure.evaluation import Evaluation
 from ftbc.measure.inside import LayerInside
+from ftbc.measure.pieces import Stage
 from ftbc.measure.speed import Speed
 
 
@@ -66,6 +68,35 @@ def error_table(layers: Sequence[LayerInside]) -> str:
         f"{_aligned(lines)}\nMost is lost at {lossy}: {part} {100 * own[part]:.1f} %. Least is told at {vague}: "
         f"{100 * known[vague].unexplained:.1f} % of the variance is unexplained."
     )
+
+
+def piece_table(found: Sequence[Stage]) -> str:
+    """The error of each layer before the first piece of a recipe and after each, in percent, and what did most.
+
+    >>> from ftbc.measure.error_split import ErrorSplit
+    >>> split = lambda total, vague: {"relu": ErrorSplit(total, 0, 0, 0, 0, vague)}
+    >>> print(piece_table([Stage("thresholds", split(0.5, 0.25), 0.4), Stage("FTBC", split(0.25, 0.125), 0.1)]))
+    unexplained  thresholds  FTBC
+           relu        25.0  12.5
+    <BLANKLINE>
+      total  thresholds  FTBC
+       relu        50.0  25.0
+    outputs        40.0  10.0
+    The outputs gain most by FTBC: 40.0 to 10.0 %.
+    """
+    names = [name for name in found[0].errors if all(name in stage.errors for stage in found)]
+    tables = []
+    for word in ("unexplained", "total"):
+        rows = [[f"{100 * getattr(stage.errors[name], word):.1f}" for stage in found] for name in names]
+        tables.append(
+            [[word, *(stage.piece for stage in found)], *([name, *row] for name, row in zip(names, rows, strict=True))]
+        )
+    tables[-1].append(["outputs", *(f"{100 * stage.outputs:.1f}" for stage in found)])
+    text = "\n\n".join(map(_aligned, tables))
+    if len(found) == 1:
+        return text
+    before, after = max(itertools.pairwise(found), key=lambda pair: pair[0].outputs - pair[1].outputs)
+    return f"{text}\nThe outputs gain most by {after.piece}: {100 * before.outputs:.1f} to {100 * after.outputs:.1f} %."
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> str:
