@@ -25,6 +25,7 @@ SHOWN = {
     "choosing_steps": ("below the ANN", []),
     "comparing": ("mean-square", ["table.tex", "table.csv"]),
     "own_recipe": ("ternary", ["mine.toml"]),
+    "own_method": ("accuracy", []),
     "early_exit": ("steps of 16", []),
     "stream": ("t = 8", []),
     "exporting": ("resnet20", ["resnet20.nir", "resnet20.onnx", "resnet20.npz"]),

@@ -8,10 +8,12 @@ from ftbc.comparison import Comparison
 from ftbc.convert import convert
 from ftbc.measure.evaluate import Evaluation, evaluate
 from ftbc.network import Prediction, SpikingNetwork
+from ftbc.pieces import piece
 from ftbc.processes import team
 from ftbc.recipe import Recipe, read_recipe
 from ftbc.recipes import recipe, recipes
 from ftbc.save import load
+from ftbc.settings import Piece
 from ftbc.simulate import Confidence
 
 __version__ = "0.1.0"
@@ -20,6 +22,7 @@ __all__ = [
     "Comparison",
     "Confidence",
     "Evaluation",
+    "Piece",
     "Prediction",
     "Recipe",
     "SpikingNetwork",
@@ -32,6 +35,7 @@ __all__ = [
     "evaluate",
     "export",
     "load",
+    "piece",
     "read_recipe",
     "recipe",
     "recipes",

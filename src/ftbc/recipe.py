@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ftbc import calibrate, initial, neuron, threshold
+from ftbc import pieces
 from ftbc.calibrate import Calibrator
 from ftbc.errors import FileError, RecipeError
 from ftbc.facts import Facts
@@ -18,13 +17,7 @@ from ftbc.initial import Half
 from ftbc.neuron import Kind, Plain
 from ftbc.threshold import MeanSquare, Threshold
 
-_PIECES = {
-    name: getattr(package, name)
-    for package in (threshold, initial, neuron, calibrate)
-    for name in package.__all__
-    if dataclasses.is_dataclass(getattr(package, name)) and name not in ("Activations", "Calibration")
-}
-_PARTS = {"threshold": threshold, "initial": initial, "neuron": neuron}
+_PARTS = ("threshold", "initial", "neuron")
 
 
 @dataclass(frozen=True)
@@ -33,7 +26,8 @@ class Recipe:
 
     pool: what becomes of max-pools, one of "spiking", "before", "average" (see `graph/pool.py`).
 
-    >>> Recipe(calibrate=[calibrate.FTBC(alpha=0.2)]).calibrate[0].alpha
+    >>> from ftbc.calibrate import FTBC
+    >>> Recipe(calibrate=[FTBC(alpha=0.2)]).calibrate[0].alpha
     0.2
     """
 
@@ -52,13 +46,13 @@ class Recipe:
         if not isinstance(self.calibrate, tuple | list):
             raise RecipeError(f"recipe '{self.name}': calibrate={self.calibrate!r} must be a list of calibrations")
         object.__setattr__(self, "calibrate", tuple(self.calibrate))
-        for part, package in _PARTS.items():
-            piece = getattr(self, part)
-            if type(piece).__name__ not in _PIECES or type(piece).__name__ not in package.__all__:
-                raise RecipeError(f"recipe '{self.name}': {part}={piece!r} is not one of {_names(package)}")
+        for part in _PARTS:
+            if not pieces.fits(getattr(self, part), part):
+                given = getattr(self, part)
+                raise RecipeError(f"recipe '{self.name}': {part}={given!r} is not one of {pieces.names(part)}")
         for piece in self.calibrate:
-            if type(piece).__name__ not in calibrate.__all__:
-                raise RecipeError(f"recipe '{self.name}': {piece!r} is not one of {_names(calibrate)}")
+            if not pieces.fits(piece, "calibrate"):
+                raise RecipeError(f"recipe '{self.name}': {piece!r} is not one of {pieces.names('calibrate')}")
         for place, piece in enumerate(self.calibrate):
             if place and getattr(piece, "moves_thresholds", False):
                 raise RecipeError(
@@ -71,7 +65,18 @@ class Recipe:
     @property
     def facts(self) -> Facts:
         """What the method needs, and what its neurons send."""
-        return Facts.of([self.threshold, self.initial, self.neuron, *self.calibrate])
+        return Facts.of(self.pieces)
+
+    @property
+    def pieces(self) -> tuple[Any, ...]:
+        """All that it is made of."""
+        return self.threshold, self.initial, self.neuron, *self.calibrate
+
+    def key(self) -> dict[str, Any]:
+        """All that decides what it does: its pieces, and the code of those that are not of this package."""
+        settings = {name: value for name, value in self.to_dict().items() if name not in ("name", "summary")}
+        own = pieces.own_code(self.pieces)
+        return {**settings, "code": own} if own else settings
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for TOML, JSON and saved networks."""
@@ -79,23 +84,23 @@ class Recipe:
             "name": self.name,
             "summary": self.summary,
             "pool": self.pool,
-            "threshold": _piece_to_dict(self.threshold),
-            "initial": _piece_to_dict(self.initial),
-            "neuron": _piece_to_dict(self.neuron),
-            "calibrate": [_piece_to_dict(piece) for piece in self.calibrate],
+            "threshold": pieces.record(self.threshold),
+            "initial": pieces.record(self.initial),
+            "neuron": pieces.record(self.neuron),
+            "calibrate": [pieces.record(piece) for piece in self.calibrate],
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Recipe:
-        """The recipe of `to_dict`."""
+    def from_dict(cls, data: dict[str, Any], *, elsewhere: bool = False) -> Recipe:
+        """The recipe of `to_dict`; elsewhere: also one with pieces that are not known here, as a record."""
         data = dict(data)
-        pieces: dict[str, Any] = {part: _piece_from_dict(data.pop(part)) for part in _PARTS if part in data}
+        made = {part: pieces.named(data.pop(part), elsewhere=elsewhere) for part in _PARTS if part in data}
         calibrations = data.pop("calibrate", [])
         if not isinstance(calibrations, list | tuple):
             raise RecipeError(f"calibrate={calibrations!r} must be a list of calibrations")
-        pieces["calibrate"] = tuple(_piece_from_dict(piece) for piece in calibrations)
+        made["calibrate"] = tuple(pieces.named(piece, elsewhere=elsewhere) for piece in calibrations)
         try:
-            return cls(**pieces, **data)
+            return cls(**made, **data)
         except TypeError as error:
             raise RecipeError(f"a recipe has no setting {str(error).rpartition(' ')[2]}") from error
 
@@ -116,24 +121,3 @@ def read_recipe(path: str | Path) -> Recipe:
         return Recipe.from_dict(tomllib.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise FileError(f"recipe {path} cannot be read: {error}") from error
-
-
-def _piece_to_dict(piece: Any) -> dict[str, Any]:
-    return {"type": type(piece).__name__, **dataclasses.asdict(piece)}
-
-
-def _piece_from_dict(data: dict[str, Any]) -> Any:
-    if not isinstance(data, dict):
-        raise RecipeError(f"{data!r} is not a piece of a recipe: give its type and settings")
-    settings = dict(data)
-    kind = _PIECES.get(str(settings.pop("type", None)))
-    if kind is None:
-        raise RecipeError(f"a recipe has no piece of type {data.get('type')!r}; there are {', '.join(_PIECES)}")
-    try:
-        return kind(**settings)
-    except TypeError as error:
-        raise RecipeError(f"{kind.__name__} has no setting {str(error).rpartition(' ')[2]}") from error
-
-
-def _names(package: Any) -> str:
-    return ", ".join(name for name in package.__all__ if name in _PIECES)

@@ -154,7 +154,7 @@ def _build(header: dict[str, Any], tensors: dict[str, Tensor]) -> SpikingNetwork
         head = rebuild(header["head"], {})
     if isinstance(head, Temporal):
         raise FileError(f"an operation {type(head).__name__} cannot follow the averaged output")
-    recipe = Recipe.from_dict({**header["recipe"]})
+    recipe = Recipe.from_dict({**header["recipe"]}, elsewhere=True)
     for text in (recipe.name, recipe.summary):
         _text(text)
     measured = {_text(name): (float(rate), float(error)) for name, (rate, error) in header["measured"].items()}

@@ -108,7 +108,7 @@ def test_evaluate_says_what_each_piece_removes(ftbc_command: Command, folder: Pa
     outcome = ftbc_command(*options, "--recipe", "snnc-lp", "--json", "pieces.json")
     assert outcome.status == 0 and "The outputs gain most by" in outcome.out
     course = json.loads((folder / "pieces.json").read_text())["results"][0]["pieces"]
-    assert [stage["piece"] for stage in course][0] == "thresholds" and len(course) > 1
+    assert course[0]["piece"] == "thresholds" and len(course) > 1
     assert f"{100 * course[-1]['outputs']:.1f}" in outcome.out
     refused = ftbc_command(*options, "--snn", "net.snn")
     assert refused.status == 2 and "leave --snn out" in refused.err

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shlex
 import sys
-import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +15,10 @@ from torch import nn
 
 from ftbc import data, zoo
 from ftbc.atomic import replacing
+from ftbc.cli.user_file import from_user_file
 from ftbc.data import Images, Normalise
 from ftbc.data.balance import draw_balanced
-from ftbc.errors import FileError, InputError, ModelError, first_line
+from ftbc.errors import InputError, ModelError
 from ftbc.network import SpikingNetwork
 from ftbc.program import ENDING, read_program
 from ftbc.recipe import Recipe, read_recipe
@@ -46,7 +45,9 @@ Normalisation = Annotated[
 Images_ = Annotated[int, typer.Option("--images", min=1, help="How many training images to calibrate on")]
 TestImages = Annotated[int | None, typer.Option(min=1, help="Measure on so many test images; else all")]
 Steps = Annotated[int, typer.Option(min=1, help="Time steps T")]
-RecipeName = Annotated[str, typer.Option("--recipe", help="A method by name (see: ftbc methods), or a .toml file")]
+RecipeName = Annotated[
+    str, typer.Option("--recipe", help="A method by name (see: ftbc methods), a .toml file, or file.py:recipe")
+]
 Engine = Annotated[str, typer.Option(help="How to run the spiking network: layerwise, stepwise, or event (fastest)")]
 Rounded = Annotated[
     bool, typer.Option("--rounded", help="Round to whole numbers of 16 bits, in which events run fastest")
@@ -67,7 +68,7 @@ def find_model(name: str, weights: Path | None, classes: int | None) -> nn.Modul
     if ".py:" in name:
         if classes is not None:
             raise ModelError(f"--classes is for networks of the zoo: '{name}' decides on its own classes")
-        model = _from_file(name)
+        model = from_user_file(name, nn.Module, "an nn.Module")
     elif name in zoo.entries() and weights is None:
         return zoo.load(name)
     elif name in zoo.architectures():
@@ -139,7 +140,9 @@ def find_some_training(source: str | None, normalise: str | None, images: int, s
 
 
 def find_recipe(name: str) -> Recipe:
-    """A recipe by name or from a TOML file."""
+    """A recipe by name, from a TOML file, or from a Python file that may define pieces of its own."""
+    if ".py:" in name:
+        return from_user_file(name, Recipe, "an ftbc.Recipe")
     return read_recipe(name) if name.endswith(".toml") else recipe(name)
 
 
@@ -189,41 +192,3 @@ def normalised(images: Images, normalise: str | None) -> Images:
     if normalise not in data.NORMALISATIONS:
         raise InputError(f"no normalisation '{normalise}': choose one of {', '.join(data.NORMALISATIONS)}")
     return images.with_normalise(data.NORMALISATIONS[normalise])
-
-
-def _from_file(name: str) -> nn.Module:
-    path, _, factory = name.rpartition(":")
-    file = Path(path).resolve()
-    if not file.is_file():
-        raise FileError(f"'{path}' does not exist: give an existing Python file as file.py:factory")
-    # Under a name of its own: a file called json.py must not take the place of the module json.
-    specification = importlib.util.spec_from_file_location(f"_model_file_{file.stem}", file)
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[specification.name] = module
-    sys.path.insert(0, str(file.parent))  # as `python file.py` does: it may import its neighbours
-    try:
-        specification.loader.exec_module(module)
-        if not hasattr(module, factory):
-            raise ModelError(f"'{path}' has no '{factory}': name a function or class that gives the network")
-        model = getattr(module, factory)
-        model = model if isinstance(model, nn.Module) else model()
-    except ModelError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise ModelError(f"'{path}' cannot give '{factory}'{_line(error, file)}: {_said(error)}") from error
-    finally:
-        sys.path.remove(str(file.parent))
-    if not isinstance(model, nn.Module):
-        raise ModelError(f"{factory}() of '{path}' gives a {type(model).__name__}, not an nn.Module")
-    return model
-
-
-def _line(error: BaseException, file: Path) -> str:
-    """`` (file.py:line)`` where the user's file was when the error came."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == file]
-    return f" ({file.name}:{lines[-1]})" if lines else ""
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {first_line(error)}"

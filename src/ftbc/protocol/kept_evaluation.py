@@ -85,8 +85,13 @@ class KeptEvaluations:
         begun = time.perf_counter()
         if not self.kept:
             return make(), time.perf_counter() - begun, {}
-        settings = {name: piece for name, piece in recipe.to_dict().items() if name not in ("name", "summary")}
-        facts = {"recipe": settings, "steps": steps, "rounded": rounded, "seed": seed, "calibration": of_images(images)}
+        facts = {
+            "recipe": recipe.key(),
+            "steps": steps,
+            "rounded": rounded,
+            "seed": seed,
+            "calibration": of_images(images),
+        }
         key = {"what": "network", **self.common, **facts}
         found = self.team.told(self._load(key))
         if found is None:

@@ -22,7 +22,6 @@ from ftbc.protocol.results_folder import ResultsFolder
 
 FORMAT = 2
 """Raised when measurements come to mean something else; those that were kept before are then made anew."""
-_LABELS = ("name", "summary")  # of a recipe: they change no figure
 
 
 class Ledger:
@@ -142,11 +141,10 @@ class Ledger:
 
     def key(self, conversion: Conversion, run: Run) -> dict[str, Any]:
         """All that decides the figures of a run."""
-        recipe = {name: piece for name, piece in conversion.recipe.to_dict().items() if name not in _LABELS}
         return {
             "what": f"t{conversion.steps}-seed{conversion.seed}",
             **self._common,
-            "recipe": recipe,
+            "recipe": conversion.recipe.key(),
             "steps": conversion.steps,
             "run": run.steps,
             "seed": conversion.seed,
