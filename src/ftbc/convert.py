@@ -16,7 +16,7 @@ from ftbc.errors import RecipeError, TraceError
 from ftbc.graph.canonical import Cleaned, canonical
 from ftbc.graph.fold import fold
 from ftbc.graph.ir import Graph
-from ftbc.graph.layout import channels_last
+from ftbc.graph.layout import lay_out
 from ftbc.graph.ops import MaxPool
 from ftbc.graph.plain import plain_copy
 from ftbc.graph.pool import POLICIES
@@ -71,7 +71,7 @@ def convert(
     require_activation(cleaned)
     fold(cleaned.graph)
     _require_same(model, cleaned, images[:_BATCH])
-    ann = channels_last(_apply_pool(cleaned.graph, method, images[:_BATCH]))
+    ann = lay_out(_apply_pool(cleaned.graph, method, images[:_BATCH]))
 
     generator = torch.Generator().manual_seed(seed)
     neurons, rows = {}, method.neuron.rows(steps)

@@ -23,13 +23,19 @@ def read_anew():
 )
 def test_four_times_the_second_cache_within_bounds(monkeypatch, size: int, expected: int) -> None:
     monkeypatch.setattr(os, "sysconf", lambda name: size)
-    assert cache.budget() == expected
+    assert cache.budget(1) == expected
 
 
 @pytest.mark.parametrize(("weights", "expected"), [(0, 4 * MB), (3 * MB, 4 * MB), (9 * MB, 9 * MB), (99 * MB, 16 * MB)])
 def test_at_least_as_much_as_the_weights(monkeypatch, weights: int, expected: int) -> None:
     monkeypatch.setattr(os, "sysconf", lambda name: MB)
-    assert cache.budget(weights) == expected
+    assert cache.budget(1, weights) == expected
+
+
+@pytest.mark.parametrize(("largest", "expected"), [(MB // 4, 4 * MB), (MB // 2, 8 * MB), (2 * MB, 16 * MB)])
+def test_at_least_sixteen_images_or_steps_within_bounds(monkeypatch, largest: int, expected: int) -> None:
+    monkeypatch.setattr(os, "sysconf", lambda name: MB)
+    assert cache.budget(largest) == expected
 
 
 def test_where_the_size_is_unknown(monkeypatch) -> None:
@@ -37,4 +43,4 @@ def test_where_the_size_is_unknown(monkeypatch) -> None:
         raise ValueError("unrecognized configuration name")
 
     monkeypatch.setattr(os, "sysconf", unknown)
-    assert cache.budget() == 8 * MB
+    assert cache.budget(1) == 8 * MB

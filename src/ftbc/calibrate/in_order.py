@@ -45,7 +45,7 @@ class Segment:
                 own = {"weight": weights[node.name]}
                 values[node.name] = torch.func.functional_call(node.module, own, inputs)
             else:
-                values[node.name] = node.module(*inputs)
+                values[node.name] = node.run(*inputs)
         return values[self.site.inputs[0]]
 
 

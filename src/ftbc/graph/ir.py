@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 INPUT = "input"
@@ -31,6 +32,12 @@ class Node:
         """How messages name this node, such as ``'layer1.0.conv1' (Conv2d, model.py:41)``."""
         where = f", {self.source}" if self.source else ""
         return f"'{self.name}' ({type(self.module).__name__}{where})"
+
+    def run(self, *inputs: Tensor) -> Tensor:
+        """What the module gives, computed in the memory layout that its weights have (see `graph/layout.py`)."""
+        if isinstance(self.module, nn.Conv2d) and not channels_last(self.module.weight):
+            inputs = tuple(x.contiguous() for x in inputs)  # else torch would take the layout of the input
+        return self.module(*inputs)
 
 
 class Graph(nn.Module):
@@ -97,7 +104,7 @@ class Graph(nn.Module):
         values = {INPUT: x}
         released = self.released_after()
         for node in self:
-            value = node.module(*[values[name] for name in node.inputs])
+            value = node.run(*[values[name] for name in node.inputs])
             if observe is not None:
                 observe(node, value)
             values[node.name] = value
@@ -190,6 +197,11 @@ class Graph(nn.Module):
         for part in path.split(".") if path else ():
             parent = parent._modules.setdefault(part, nn.Module())  # type: ignore[assignment]
         return parent
+
+
+def channels_last(value: Tensor) -> bool:
+    """Whether channels lie innermost in memory; also where they might as well."""
+    return value.ndim == 4 and value.is_contiguous(memory_format=torch.channels_last)
 
 
 def _numbered(wanted: str, taken: Callable[[str], bool]) -> str:

@@ -10,16 +10,21 @@ _MOST = 16 << 20
 """Larger tensors are taken from the system anew each time, and it must clear their pages: a quarter of the speed."""
 
 
-def budget(weights: int = 0) -> int:
-    """Bytes of the largest value over the images and steps taken at once, for a network with so many bytes of weights.
+_FEWEST = 16
+"""Images times steps below which the small layers of a network are slower by more than its large ones gain."""
 
-    Four times the second cache of a core: most values of a network are smaller than its largest. With more weights
-    than that as many bytes as there are weights, since each portion reads all of them again.
 
-    >>> budget(weights=1 << 30) == 16 << 20
+def budget(largest: int, weights: int = 0) -> int:
+    """Bytes that the largest value of a network may take over the images and steps that are taken at once.
+
+    Four times the second cache of a core: most values of a network are smaller than its largest. But enough for 16
+    images or steps, and with more weights than that as many bytes as there are weights, since each portion reads all
+    of them again. largest: bytes of that value for one image and step; weights: bytes of all of them.
+
+    >>> budget(largest=1, weights=1 << 30) == 16 << 20
     True
     """
-    return min(max(4 * _second_cache(), weights), _MOST)
+    return min(max(4 * _second_cache(), _FEWEST * largest, weights), _MOST)
 
 
 @cache

@@ -44,7 +44,8 @@ def portion(graph: Graph, steps: int, room: int | None = None) -> tuple[int, int
     fewer steps than a layer needs at once.
     """
     largest = 4 * max(torch.Size(node.shape).numel() for node in graph)
-    room = budget(sum(weights.nbytes for weights in graph.parameters())) if room is None else room
+    if room is None:
+        room = budget(largest, sum(weights.nbytes for weights in graph.parameters()))
     chunk = max(1, min(steps, max(room // largest, together(graph))))
     return max(1, room // (largest * chunk)), chunk
 
@@ -56,7 +57,7 @@ def _in_chunks(graph: Graph, x: Tensor, steps: int, chunk: int, time_first: bool
     constant = {} if time_first else {INPUT: x}
     for node in graph:
         if node.name not in changing:
-            constant[node.name] = node.module(*[constant[name] for name in node.inputs])
+            constant[node.name] = node.run(*[constant[name] for name in node.inputs])
     rest(graph)
     outputs = []
     for start in range(0, steps, chunk):

@@ -48,7 +48,7 @@ def value_of(node: Node, inputs: list[Tensor], spent: set[str]) -> Tensor:
     """What a node that has no state gives; it may write over those of its inputs that are spent."""
     if isinstance(node.module, Sum):
         return node.module.consume(inputs, [name in spent for name in node.inputs])
-    return node.module(*inputs)
+    return node.run(*inputs)
 
 
 def together(graph: Graph) -> int:

@@ -68,7 +68,7 @@ class Flow:
                 sent = node.module.run(at_each_step(node.inputs[0]).unflatten(0, (self.steps, -1)))
                 node.module.reset()
                 return sent.flatten(0, 1)
-            return node.module(*map(at_each_step if node.name in changing else find, node.inputs))
+            return node.run(*map(at_each_step if node.name in changing else find, node.inputs))
 
         value = find(name)
         return value.unflatten(0, (self.steps, -1)) if name in changing else value.expand(self.steps, *value.shape)
@@ -85,7 +85,7 @@ class Flow:
                     values[name] = self.kept[name][part].mean(weights)
                 else:
                     node = self.graph[name]
-                    values[name] = node.module(*map(find, node.inputs))
+                    values[name] = node.run(*map(find, node.inputs))
             return values[name]
 
         return find(name)

@@ -108,7 +108,7 @@ class EventEngine:
                 if isinstance(node.module, Temporal):
                     dense[node.name] = node.module.run(inputs[0].unflatten(0, (steps, -1))).flatten(0, 1)
                 else:
-                    dense[node.name] = node.module(*inputs)
+                    dense[node.name] = node.run(*inputs)
                 if node.name in self.plan.packed:
                     packed[node.name] = Packed.of(dense[node.name], steps)
             for name in self.released.get(node.name, ()):
