@@ -77,7 +77,7 @@ _ENTRIES = (
         measured_on=_CIFAR10,
         epochs=5,
         command="ftbc train resnet20 --data data/cifar10 --float16 --finetune-from resnet20-cifar10.safetensors "
-        "--activation qcfs --levels 8 --epochs 5 --learning-rate 0.02 --to "
+        "--activation qcfs --levels 8 --fit-steps 8 --epochs 5 --learning-rate 0.02 --to "
         "resnet20-qcfs8-cifar10.safetensors",
         sha256="21ac7e6cdb6d50c6a744251446439c043a890b0e524b74a7052e988f4d62d93f",
     ),
@@ -117,7 +117,8 @@ _ENTRIES = (
         "ftbc train vgg16-cifar --data data/cifar10 --float16 --width 0.375 --start-from first.safetensors "
         "--cutout 8 --epochs 24 --learning-rate 0.05 --to second.safetensors && "
         "ftbc train vgg16-cifar --data data/cifar10 --float16 --width 0.375 --finetune-from second.safetensors "
-        "--activation qcfs --levels 4 --epochs 4 --learning-rate 0.02 --to vgg16-qcfs4-cifar10.safetensors",
+        "--activation qcfs --levels 4 --fit-steps 4 --epochs 4 --learning-rate 0.02 "
+        "--to vgg16-qcfs4-cifar10.safetensors",
         sha256="17abfbf333192d0ed1613e9a163ba76dc5dd9b8448e6afd494f93c12a766a3f5",
     ),
     Entry(
