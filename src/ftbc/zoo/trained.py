@@ -133,4 +133,16 @@ _ENTRIES = (
         "--learning-rate 0.1 --to resnet20-cifar100.safetensors",
         sha256="8fcb42d6a85f39be99340752c56f1fe93edcb3dc65a933791ad45049a3fb77ca",
     ),
+    Entry(
+        name="resnet20-qcfs8-cifar100",
+        network={"architecture": "resnet20", "classes": 100, "activation": "qcfs", "levels": 8},
+        normalisation="cifar100",
+        accuracy=62.16,
+        measured_on=_CIFAR100,
+        epochs=5,
+        command="ftbc train resnet20 --data data/cifar100 --float16 --finetune-from "
+        "resnet20-cifar100.safetensors --activation qcfs --levels 8 --epochs 5 --learning-rate 0.02 --to"
+        " resnet20-qcfs8-cifar100.safetensors",
+        sha256="6bbe6781247753d4d496ec267cbf7b1db72de59e4748c8a63b86579376edaee7",
+    ),
 )
