@@ -145,4 +145,30 @@ _ENTRIES = (
         " resnet20-qcfs8-cifar100.safetensors",
         sha256="6bbe6781247753d4d496ec267cbf7b1db72de59e4748c8a63b86579376edaee7",
     ),
+    Entry(
+        name="resnet20-ratenorm-cifar10",
+        network={"architecture": "resnet20", "classes": 10, "activation": "rate-norm"},
+        normalisation="cifar10",
+        accuracy=89.46,
+        measured_on=_CIFAR10,
+        epochs=8,
+        command="ftbc train resnet20 --data data/cifar10 --float16 --finetune-from resnet20-cifar10.safetensors "
+        "--activation rate-norm --epochs 3 --to first.safetensors && ftbc train resnet20 --data "
+        "data/cifar10 --float16 --activation rate-norm --start-from first.safetensors --epochs 5 "
+        "--learning-rate 0.05 --seed 1 --to resnet20-ratenorm-cifar10.safetensors",
+        sha256="d904df412454b5f4c3fcf9e1765c2efe821ff6ac53274ab2f1b62552b644a2ef",
+    ),
+    Entry(
+        name="mobilenet-cifar10",
+        network={"architecture": "mobilenet-v1-cifar", "classes": 10, "width": 0.5},
+        normalisation="cifar10",
+        accuracy=81.81,
+        measured_on=_CIFAR10,
+        epochs=19,
+        command="ftbc train mobilenet-v1-cifar --data data/cifar10 --float16 --width 0.5 --epochs 12 --to "
+        "first.safetensors && ftbc train mobilenet-v1-cifar --data data/cifar10 --float16 --width 0.5 "
+        "--start-from first.safetensors --epochs 7 --learning-rate 0.1 --seed 1 --to "
+        "mobilenet-cifar10.safetensors",
+        sha256="2650f094dc82b07f0323c401a0d2e59ae8823fa4e38b4904d91929dec16e6ef0",
+    ),
 )
