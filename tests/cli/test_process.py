@@ -25,7 +25,7 @@ def test_an_error_of_a_process(folder: Path, environment: dict[str, str]) -> Non
     process = started(folder, environment, "check", "nets.py:god")
     out, err = process.communicate(timeout=120)
     assert process.returncode == 2 and out == ""
-    assert err == "ftbc: 'nets.py' has no 'god': name a function or class that gives the network\n"
+    assert err == "ftbc: 'nets.py' has no 'god': name a function or class that gives an nn.Module\n"
 
 
 def test_results_go_where_they_are_sent_though_the_bar_is_on_a_terminal(
