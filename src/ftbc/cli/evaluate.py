@@ -44,7 +44,7 @@ from ftbc.cli.progress import progress_bar
 from ftbc.data import Images
 from ftbc.errors import FtbcError, InputError, RecipeError
 from ftbc.measure.inside import look_inside
-from ftbc.measure.pieces import Stage, stages
+from ftbc.measure.stages import Stage, stages
 from ftbc.processes import Team, leads, team
 from ftbc.protocol.fingerprint import of_bytes
 from ftbc.protocol.kept_evaluation import KeptEvaluations
@@ -105,6 +105,7 @@ def evaluate(
     rows: list[dict[str, Any]] = []
     with team(device) as own, _told_what_is_kept(results):
         network = network.to(own.device)
+        few = test.take(min(_LOOKED_INTO, len(test))).tensor().to(own.device)
         kept = KeptEvaluations(results, network, test, typed(), own)
         for method, t in itertools.product(methods, times) if chosen is not None else [(None, 0)]:
             with progress_bar(shown=own.leads) as progress:
@@ -121,9 +122,10 @@ def evaluate(
                 )
                 course: list[Stage] = []
                 if pieces and chosen is not None and method is not None:
-                    few = test.take(min(_LOOKED_INTO, len(test))).tensor().to(own.device)
+                    done = None if whole else spiking
+                    given = placed(chosen, own)
                     course = list(
-                        stages(network, placed(chosen, own), few, t, method, seed=seed, progress=progress, team=own)
+                        stages(network, given, few, t, method, seed=seed, progress=progress, team=own, whole=done)
                     )
             if not own.leads:
                 continue
@@ -133,7 +135,6 @@ def evaluate(
                 typer.echo(f"{energy_table(result)}\n")
             errors = {}
             if layers:
-                few = test.take(min(_LOOKED_INTO, len(test))).tensor().to(own.device)
                 inside = look_inside(spiking, few, network)
                 typer.echo(f"in percent, on {inside.images} images:\n{error_table(inside.layers)}\n")
                 errors = {layer.name: layer.split.to_dict() for layer in inside.layers if layer.split is not None}

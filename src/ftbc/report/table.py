@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from ftbc.measure.evaluation import Evaluation
 from ftbc.measure.inside import LayerInside
-from ftbc.measure.pieces import Stage
 from ftbc.measure.speed import Speed
+from ftbc.measure.stages import Stage
 
 
 def accuracy_table(steps: Sequence[int], columns: Mapping[str, Mapping[int, float]], reference: float | None) -> str:

@@ -24,16 +24,16 @@ _FIGURES: dict[str, Callable[[Setting], Figure]] = {
 def reproduce(setting: Setting) -> Reproduction | None:
     """Measure an experiment, as far as its folder does not hold it yet; None in processes that do not lead."""
     experiment, made = setting.experiment, origin(setting.command)
+    if not setting.team.leads:
+        if experiment.kind not in _FIGURES:  # these are too little work to be shared
+            measure_table(setting)
+        return None
     if experiment.kind in _FIGURES:
-        if not setting.team.leads:  # a figure is too little work to be shared
-            return None
         figure, lines = _FIGURES[experiment.kind](setting), ()
         facts = {"network": figure.network, "images": figure.data}
     else:
         figure, lines = None, measure_table(setting)
         facts = {"protocol": "per-t", "seeds": ", ".join(map(str, setting.seeds)), "engine": setting.engine}
-    if not setting.team.leads:
-        return None
     measured, kept = setting.measured, setting.kept
     if measured or kept:
         # Those that were kept may come from other code than the commit of this page.

@@ -9,7 +9,6 @@ _USUAL = 2 << 20
 _MOST = 16 << 20
 """Larger tensors are taken from the system anew each time, and it must clear their pages: a quarter of the speed."""
 
-
 _FEWEST = 16
 """Images times steps below which the small layers of a network are slower by more than its large ones gain."""
 

@@ -54,8 +54,11 @@ def stages(
     seed: int = 0,
     progress: Progress = silent,
     team: Team = ALONE,
+    whole: SpikingNetwork | None = None,
 ) -> Iterator[Stage]:
     """Errors on images ``x`` before the first calibrator and after each; the other arguments are those of `convert`.
+
+    whole: the network with all calibrators, if it is there already.
 
     >>> import ftbc
     >>> ann, x = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), torch.rand(64, 4)
@@ -64,7 +67,8 @@ def stages(
     """
     for count in range(len(recipe.calibrate) + 1):
         part = replace(recipe, calibrate=recipe.calibrate[:count])
-        snn = convert(model, calibration, steps, part, seed=seed, progress=progress, team=team)
+        snn = whole if count == len(recipe.calibrate) else None
+        snn = snn or convert(model, calibration, steps, part, seed=seed, progress=progress, team=team)
         found = {layer.name: layer.split for layer in look_inside(snn, x, model).layers if layer.split is not None}
         yield Stage(type(part.calibrate[-1]).__name__ if count else START, found, _outputs(snn, model, x))
 

@@ -7,7 +7,7 @@ import torch
 
 import ftbc
 from ftbc.measure.inside import look_inside
-from ftbc.measure.pieces import START, stages
+from ftbc.measure.stages import START, stages
 from ftbc.report.table import piece_table
 from tests.networks import INPUT_SHAPE, residual
 
@@ -29,6 +29,8 @@ def test_each_stage_is_the_network_of_the_pieces_so_far(name: str) -> None:
         y = snn(x[:12])[-1]
         naive = sum(float((y[i] - z[i]).pow(2).sum()) for i in range(12))
         assert stage.outputs == pytest.approx(naive / float((z - z.mean(0)).pow(2).sum()))
+    again = list(stages(ann, x, x[:12], 3, recipe, seed=2, whole=ftbc.convert(ann, x, 3, recipe, seed=2)))
+    assert again == found
     text = piece_table(found)
     assert "The outputs gain most by" in text and all(stage.piece in text for stage in found)
 
