@@ -20,6 +20,7 @@ from ftbc.graph.layout import lay_out
 from ftbc.graph.ops import MaxPool
 from ftbc.graph.plain import plain_copy
 from ftbc.graph.pool import POLICIES
+from ftbc.graph.precision import synapses_in_bfloat16
 from ftbc.graph.smooth import smooth_graph, smooth_model
 from ftbc.graph.trace import trace
 from ftbc.measure.match import relative_error_and_rate
@@ -92,7 +93,8 @@ def convert(
 
 def _require_same(model: nn.Module, cleaned: Cleaned, x: Tensor) -> None:
     """Compare the clean graph with the model itself: a conversion of something else is worse than none."""
-    found = smooth_graph(cleaned.graph)(x, require_finite)
+    with synapses_in_bfloat16(False):
+        found = smooth_graph(cleaned.graph)(x, require_finite)
     found = cleaned.head(found) if cleaned.head is not None else found
     wanted = smooth_model(plain_copy(model))(x.clone())  # a forward may write into its input
     wanted = wanted[0] if isinstance(wanted, tuple | list) else wanted

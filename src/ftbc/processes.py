@@ -19,6 +19,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from ftbc.errors import FtbcError, InputError, ProcessError, first_line
+from ftbc.graph.precision import synapses_in_bfloat16
 
 Value = TypeVar("Value")
 
@@ -151,9 +152,17 @@ def team(device: str | None = "cpu") -> Iterator[Team]:
     """The team that torchrun has started, or this process alone.
 
     device: "cpu", "cuda" (each process of a machine takes a GPU of its own) or another of torch's; None: a GPU if there
-    is one.
+    is one. With "+bf16", as in "cuda+bf16", synapses compute in bfloat16 inside the block (`graph/precision.py`).
     """
-    kind = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    kind, plus, precision = (device or ("cuda" if torch.cuda.is_available() else "cpu")).partition("+")
+    if plus and precision != "bf16":
+        raise InputError(f"there is no precision '{precision}' (--device {device}): choose {kind} or {kind}+bf16")
+    with synapses_in_bfloat16(bool(plus)), _team_on(kind) as own:
+        yield own
+
+
+@contextmanager
+def _team_on(kind: str) -> Iterator[Team]:
     count, number = started(), int(os.environ.get("LOCAL_RANK", "0"))
     place = torch.device(kind, number) if kind == "cuda" and count > 1 else _device(kind)
     if count == 1:

@@ -124,6 +124,7 @@ def test_shards_and_merging(ftbc_command: Command, fails: Fails, folder: Path) -
     assert "give one of them" in fails(*compare, *both, "--shard", "1/2")
     assert "such as 1/4" in fails(*compare, "--shard", "one")
     assert "no device 'tpu'" in fails(*EVALUATE, "--device", "tpu")
+    assert "no precision 'fp8'" in fails(*EVALUATE, "--device", "cpu+fp8")
 
 
 def test_an_evaluation_is_kept(

@@ -53,7 +53,11 @@ Rounded = Annotated[
     bool, typer.Option("--rounded", help="Round to whole numbers of 16 bits, in which events run fastest")
 ]
 Device = Annotated[
-    str, typer.Option("--device", help="Where to compute: cpu, or cuda (under torchrun a GPU for each process)")
+    str,
+    typer.Option(
+        "--device",
+        help="Where to compute: cpu, or cuda (under torchrun a GPU for each process); cuda+bf16: synapses in bfloat16",
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Which calibration images, and in which order")]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the result to this file")]

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ftbc.graph.ops import Synapses
+from ftbc.graph.precision import run_synapse
+
 INPUT = "input"
 Shape = tuple[int, ...]
 
@@ -37,7 +40,7 @@ class Node:
         """What the module gives, computed in the memory layout that its weights have (see `graph/layout.py`)."""
         if isinstance(self.module, nn.Conv2d) and not channels_last(self.module.weight):
             inputs = tuple(x.contiguous() for x in inputs)  # else torch would take the layout of the input
-        return self.module(*inputs)
+        return run_synapse(self.module, *inputs) if isinstance(self.module, Synapses) else self.module(*inputs)
 
 
 class Graph(nn.Module):

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ftbc.data import Images
 from ftbc.graph.canonical import Cleaned
+from ftbc.graph.precision import in_bfloat16
 from ftbc.graph.spec import describe
 
 
@@ -33,7 +34,7 @@ def of_settings(value: Any) -> str:
 
 
 def of_network(cleaned: Cleaned) -> str:
-    """The name of a network, from its clean graph: every operation, its settings and its numbers."""
+    """The name of a network, from its clean graph: every operation, its settings, its numbers, how they multiply."""
     graph = cleaned.graph
     total = hashlib.sha256()
     for node in graph:
@@ -43,6 +44,8 @@ def of_network(cleaned: Cleaned) -> str:
             _add(total, tensor)
     head = None if cleaned.head is None else describe(cleaned.head)
     total.update(canonical_json([graph.input_shape, graph.output, head]))
+    if in_bfloat16():
+        total.update(b"bfloat16")
     return total.hexdigest()
 
 

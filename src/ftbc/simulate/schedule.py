@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from ftbc.errors import InputError
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.ops import Sum
+from ftbc.graph.precision import in_bfloat16
 from ftbc.neuron.temporal import Temporal
 
 ENGINES = ("layerwise", "stepwise", "event")
@@ -18,6 +19,8 @@ def require_engine(name: str) -> None:
     """Refuse an engine that does not exist, or whose packages are missing."""
     if name not in ENGINES:
         raise InputError(f"there is no engine {name!r:.80}: choose one of {', '.join(ENGINES)}")
+    if name == "event" and in_bfloat16():
+        raise InputError("the engine 'event' adds in float32 or int16, not in bf16: choose 'layerwise' or 'stepwise'")
     if name == "event":
         from ftbc.simulate.event import require_compiler
 
