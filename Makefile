@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: demo test test-all test-interop lint format docs bench peers clean
+.PHONY: demo test test-all test-interop lint format audit docs bench peers clean
 
 demo: .venv/ready  ## convert the shipped network and show its accuracy at each time step
 	$(BIN)/ftbc demo
@@ -27,6 +27,11 @@ lint: .venv/ready
 format: .venv/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Asks the registry for known faults of what is installed; a mirror without advisories answers "could not be audited".
+audit: .venv/ready  ## known faults of the dependencies, by pip-audit
+	$(BIN)/pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/pip-audit --skip-editable
 
 docs: .venv/ready  ## the documentation as a site, in site/; what is wrong with a link is an error
 	$(BIN)/python -m tests.support_page --write

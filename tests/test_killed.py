@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 import torch
 
+from ftbc import zoo
 from ftbc.data import Images, Normalise, write_npz
 from tests.team import torchrun
 
 KILLS = 6
-"""Of each command: with four commands more than twenty."""
+"""Of each command: with five commands thirty."""
 # Counts are kept after every batch, so that a kill falls between two of them.
 MAIN = "from ftbc.protocol import kept_evaluation as k; k.EVERY = 0.0; from ftbc.cli import main; main()"
 NET = "nets.py:make"
@@ -33,6 +34,32 @@ def make():
     layers = [nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 16, 32), nn.ReLU(), nn.Linear(32, 4)]
     return nn.Sequential(*layers)
 """
+TABLE = """
+title = "Squares"
+kind = "table"
+about = "Two methods on squares."
+[full]
+steps = [1, 4, 8]
+seeds = 2
+images = 32
+[small]
+steps = [1]
+[networks.net]
+full = { architecture = "resnet20", classes = 10, weights = "net.safetensors" }
+[[part]]
+title = "Squares"
+data = "cifar10"
+[[part.row]]
+method = "thresholds alone"
+network = "net"
+recipe = "mean-square"
+paper = {}
+[[part.row]]
+method = "FTBC"
+network = "net"
+recipe = "ftbc"
+paper = {}
+"""
 SPACE = 'steps = [2]\n[space]\n"calibrate.0.alpha" = { low = 0.1, high = 0.9 }\n'
 
 
@@ -40,6 +67,9 @@ SPACE = 'steps = [2]\n[space]\n"calibrate.0.alpha" = { low = 0.1, high = 0.9 }\n
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "nets.py").write_text(NETS)
     (tmp_path / "space.toml").write_text(SPACE)
+    (tmp_path / "table.toml").write_text(TABLE)
+    blueprint = zoo.Blueprint("resnet20", classes=10, width=0.125)
+    zoo.save_weights(blueprint.build(), tmp_path / "net.safetensors", blueprint)
     (tmp_path / "squares").mkdir()
     for split, count in (("train", 96), ("test", 2000)):
         labels = torch.arange(count) % 4
@@ -86,6 +116,11 @@ COMMANDS: dict[str, tuple[Callable[[str], list[str]], Callable[[Path, str], Any]
         lambda name: ["search", NET, "--space", "space.toml", "--data", "squares", "--images", "16", "--held-out", "48",
                       "--trials", "8", "--results", f"{name}-kept", "--json", f"{name}.json"],
         lambda folder, name: [(t["settings"], t["value"]) for t in _json(folder / f"{name}.json")["trials"]],
+    ),
+    "reproduce": (
+        lambda name: ["reproduce", "table.toml", "--data", "cifar10=squares", "--weights", ".", "--test-images", "200",
+                      "--to", name],
+        lambda folder, name: (folder / name / "table.csv").read_text(),
     ),
 }  # fmt: skip
 
