@@ -132,6 +132,10 @@ class Experiment:
         if kind not in KINDS:
             raise FileError(f"{place}: kind = {kind!r:.60} must be one of {', '.join(KINDS)}")
         networks = {key: _sources(entry) for key, entry in table.named("networks").items()}
+        parts: dict[str, Part] = {}
+        for entry in table.tables("part"):
+            part = _part(entry, networks, parts)
+            parts[part.title] = part
         found = cls(
             name=name,
             title=table.get("title", str),
@@ -141,7 +145,7 @@ class Experiment:
             notes=tuple(table.texts("notes")),
             scales={scale: _scale(TomlTable(table.get(scale, dict), f"{place}, {scale}")) for scale in SCALES},
             networks=networks,
-            parts=tuple(_part(entry, networks) for entry in table.tables("part")),
+            parts=tuple(parts.values()),
             figure=table.get("figure", dict, {}),
         )
         table.close()
@@ -187,12 +191,15 @@ def _source(table: TomlTable) -> Source:
     return Source(None, Blueprint.from_dict(table.content), weights, normalise, train)
 
 
-def _part(table: TomlTable, networks: Mapping[str, Any]) -> Part:
-    steps = table.numbers("steps", None)
+def _part(table: TomlTable, networks: Mapping[str, Any], before: Mapping[str, Part]) -> Part:
+    """A part with rows of its own, or with those of a part before it, on another network: ``like`` and ``network``."""
+    steps, title = table.numbers("steps", None), table.get("title", str)
+    if title in before:
+        raise FileError(f"{table.place}: there are two parts '{title}': give each a title of its own")
     part = Part(
-        title=table.get("title", str),
+        title=title,
         data=table.get("data", str),
-        rows=tuple(_row(entry, networks) for entry in table.tables("row")),
+        rows=_rows_like(table, networks, before) or tuple(_row(entry, networks) for entry in table.tables("row")),
         steps=None if steps is None else tuple(steps),
     )
     table.close()
@@ -203,13 +210,30 @@ def _part(table: TomlTable, networks: Mapping[str, Any]) -> Part:
     return part
 
 
+def _rows_like(table: TomlTable, networks: Mapping[str, Any], before: Mapping[str, Part]) -> tuple[PaperRow, ...]:
+    like, network = table.get("like", str, None), table.get("network", str, None)
+    if like is None and network is None:
+        return ()
+    if like not in before or network is None:
+        raise FileError(
+            f"{table.place}: 'like' names a part before this one, 'network' what it is measured on; give both"
+        )
+    _require_network(network, networks, table.place)
+    return tuple(dataclasses.replace(row, network=network) for row in before[like].rows)
+
+
+def _require_network(network: str, networks: Mapping[str, Any], place: str) -> None:
+    if network not in networks:
+        raise FileError(f"{place}: there is no network '{network}': describe it under [networks.{network}]")
+
+
 def _row(table: TomlTable, networks: Mapping[str, Any]) -> PaperRow:
     network, known = table.get("network", str, None), table.get("recipe", str, None)
     pieces = table.get("calibrate", list, None)
     if (network is None) != (known is None):
         raise FileError(f"{table.place}: a row that is measured has a network and a recipe; give both or none")
-    if network is not None and network not in networks:
-        raise FileError(f"{table.place}: there is no network '{network}': describe it under [networks.{network}]")
+    if network is not None:
+        _require_network(network, networks, table.place)
     row = PaperRow(
         method=table.get("method", str),
         paper=_figures(table.get("paper", dict), table.place),
