@@ -187,7 +187,11 @@ def test_a_part_like_another(refused: Refused, tmp_path: Path) -> None:
     path.write_text(TINY + more.format("Others", first, "gone"))
     one, two = read_experiment(path).parts
     assert [row.method for row in two.rows] == [row.method for row in one.rows]
-    assert {row.network for row in two.rows} == {"gone"} and {row.network for row in one.rows} == {"net", "gone", None}
+    assert {row.network for row in two.rows} == {"gone", None} and {row.network for row in one.rows} == {
+        "net",
+        "gone",
+        None,
+    }
     path.write_text(TINY + more.format("Others", first, "nets"))
     refused(FileError, ("nets", "[networks.nets]"), read_experiment, path)
     path.write_text(TINY + more.format(first, first, "gone"))

@@ -214,12 +214,13 @@ def _rows_like(table: TomlTable, networks: Mapping[str, Any], before: Mapping[st
     like, network = table.get("like", str, None), table.get("network", str, None)
     if like is None and network is None:
         return ()
-    if like not in before or network is None:
+    if like is None or like not in before or network is None:
         raise FileError(
             f"{table.place}: 'like' names a part before this one, 'network' what it is measured on; give both"
         )
     _require_network(network, networks, table.place)
-    return tuple(dataclasses.replace(row, network=network) for row in before[like].rows)
+    rows = before[like].rows
+    return tuple(row if row.recipe is None else dataclasses.replace(row, network=network) for row in rows)
 
 
 def _require_network(network: str, networks: Mapping[str, Any], place: str) -> None:
