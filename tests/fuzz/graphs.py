@@ -46,6 +46,8 @@ class Grown(nn.Module):
 
     def _grow(self, channels: int, chance: random.Random) -> int:
         kind = chance.choice(("plain", "plain", "residual", "join", "shared", "pool"))
+        if sum(known == "pool" for known, _ in self.plan) == 2:  # a third could find a single pixel
+            kind = "plain"
         made = chance.choice((1, 2, 4, 5)) if kind in ("plain", "join") else channels
         entry: dict[str, Any] = {"conv": self._conv(channels, made, chance)}
         if chance.random() < 0.5:

@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from ftbc.errors import FileError, first_line
+from ftbc.export.bounded import at_most
 from ftbc.export.header import header_of, package
 
 VERSION = 1
 _KEY = "ftbc"
 _QUICKLY = 1
 """The level of gzip: higher ones take many times longer for files that are hardly smaller."""
+
+_ROOM, _UNPACKED = 256 << 20, 32
+"""Bytes that reading may take, and how many times the file's size besides: weights are packed to about a half."""
 
 
 def require_nir() -> Any:
@@ -48,7 +52,8 @@ def from_bytes(content: bytes, path: Path) -> tuple[Any, dict[str, Any]]:
     """The NIR graph of a file and our header; anything but a file of ours is refused."""
     nir = require_nir()
     try:
-        graph = nir.read(io.BytesIO(content), type_check=False)
+        with at_most(_ROOM + _UNPACKED * len(content)):
+            graph = nir.read(io.BytesIO(content), type_check=False)
         text = graph.metadata.get(_KEY)
     except Exception as error:  # h5py and nir raise nearly anything for files that are cut or of something else
         raise FileError(f"'{path}' is not a complete NIR file ({first_line(error)}): write it again") from error

@@ -16,16 +16,16 @@ def _spikes(
     return fired * amplitude, amplitude
 
 
-@pytest.mark.parametrize("shape", [(3, 5), (2, 3, 4, 5), (2, 8, 4, 4), (1, 1), (2, 3, 7)])
+@pytest.mark.parametrize("shape", [(3, 5), (2, 3, 4, 5), (2, 8, 4, 4), (1, 1), (2, 3, 7), (0, 4), (0, 3, 4, 5)])
 @pytest.mark.parametrize("steps", [1, 3, 33])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_what_is_kept_comes_back(shape: tuple[int, ...], steps: int, dtype: torch.dtype) -> None:
     values, amplitude = _spikes(steps, shape, dtype)
     kept = Spikes(values, amplitude)
     assert torch.equal(kept.values(), values) and kept.values().dtype == dtype
-    assert kept.bytes() == steps * -(-values[0].numel() // 8)
+    assert kept.bytes() == steps * max(1, -(-values[0].numel() // 8))
     weights = torch.rand(steps, dtype=dtype)
-    wanted = sum(weights[t] * values[t] for t in range(steps))
+    wanted = torch.einsum("t,t...->...", weights, values)
     torch.testing.assert_close(kept.mean(weights), wanted)
     torch.testing.assert_close(Dense(values).mean(weights), wanted)
 
@@ -44,6 +44,11 @@ def test_each_image_may_weigh_the_steps_in_its_own_way() -> None:
     wanted = torch.stack([sum(weights[t, n] * values[t, n] for t in range(4)) for n in range(3)])
     torch.testing.assert_close(Spikes(values, amplitude).mean(weights), wanted)
     torch.testing.assert_close(Dense(values).mean(weights), wanted)
+
+
+def test_no_images_are_kept_as_none() -> None:
+    kept = keep(torch.zeros(3, 0, 4, 2, 2))
+    assert kept.values().shape == (3, 0, 4, 2, 2) and kept.mean(torch.ones(3)).shape == (0, 4, 2, 2)
 
 
 def test_only_what_has_one_size_a_channel_becomes_bits() -> None:

@@ -57,7 +57,8 @@ def patches(layer: nn.Module, x: Tensor, positions: Tensor) -> Tensor:
     sizes = windows.shape[1 : windows.ndim - len(layer.kernel_size) - 1]  # type: ignore[arg-type]
     at = torch.unravel_index(positions.to(x.device), sizes)
     chosen = windows[(torch.arange(len(x), device=x.device).unsqueeze(1), *at)]
-    return chosen.reshape(positions.numel(), layer.groups, -1)  # type: ignore[arg-type]
+    # Not by one reshape: where a process has no images, it could not tell the size of a patch.
+    return chosen.flatten(0, 1).unflatten(1, (layer.groups, -1)).flatten(2)  # type: ignore[arg-type]
 
 
 def matrix(layer: nn.Module) -> Tensor:

@@ -51,8 +51,9 @@ class Spikes:
         self._last = values.ndim == 5 and values.flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
         fired = (values.movedim(2, -1) if self._last else values) != 0
         self._shape = fired.shape
-        flat = fired.reshape(len(fired), -1)
-        room = torch.zeros(len(flat), -(-flat.shape[1] // 8) * 8, dtype=torch.bool, device=flat.device)
+        flat = fired.flatten(1)
+        eights = max(1, -(-flat.shape[1] // 8))  # one process of several may have no images, and nothing has no bytes
+        room = torch.zeros(len(flat), 8 * eights, dtype=torch.bool, device=flat.device)
         room[:, : flat.shape[1]] = flat
         self._bits = ((room.view(torch.int64) * _GATHER >> 56) & 255).to(torch.uint8)
         self._amplitude = amplitude.clone()
@@ -89,6 +90,8 @@ Kept = Dense | Spikes
 
 def keep(values: Tensor) -> Kept:
     """Values ``[T, n, C, ...]``: as bits where each channel has but one value beside 0, as they are otherwise."""
+    if not len(values[0]):  # one process of several may have no images
+        return Dense(values)
     dims = [d for d in range(values.ndim) if d != 2]
     amplitude = values.amax(dims, keepdim=True)[0, 0]
     off = values - (values > amplitude / 2) * amplitude
