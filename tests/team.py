@@ -8,20 +8,23 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
+from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from ftbc.errors import FtbcError
 from ftbc.processes import Team
 
 _WAIT = 200.0
 
 
 def in_team(size: int, work: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """What ``work(team, *arguments)`` returns, or raises, in each of several processes."""
+    """What ``work(team, *arguments)`` returns, or which error for the user it raises, in each of several processes."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.warm", "tests.team"])
     with tempfile.TemporaryDirectory() as folder:
@@ -34,16 +37,25 @@ def in_team(size: int, work: Callable[..., Any], *arguments: Any) -> list[Any]:
         for member in members:
             member.start()
         try:
-            return [_answer(pipe[0]) for pipe in pipes]
+            return _answers([pipe[0] for pipe in pipes])
         finally:
             for member in members:
                 member.kill()
                 member.join()
 
 
-def _answer(pipe: Any) -> Any:
-    assert pipe.poll(_WAIT), "a process has no answer"
-    return pickle.loads(pipe.recv_bytes())
+def _answers(pipes: list[Any]) -> list[Any]:
+    """What all processes say; a fault of one is raised at once, for the others may wait for it."""
+    found: dict[Any, Any] = {}
+    until = time.monotonic() + _WAIT
+    while len(found) < len(pipes):
+        ready = connection.wait([pipe for pipe in pipes if pipe not in found], until - time.monotonic())
+        assert ready, f"{len(pipes) - len(found)} processes have no answer"
+        for pipe in ready:
+            found[pipe] = pickle.loads(pipe.recv_bytes())  # type: ignore[union-attr]
+            if isinstance(found[pipe], Exception) and not isinstance(found[pipe], FtbcError):
+                raise found[pipe]
+    return [found[pipe] for pipe in pipes]
 
 
 def _run(rank: int, size: int, store: str, task: bytes, answer: Any) -> None:
@@ -54,6 +66,7 @@ def _run(rank: int, size: int, store: str, task: bytes, answer: Any) -> None:
     try:
         result = work(Team(rank, size), *arguments)
     except Exception as error:
+        error.add_note(traceback.format_exc())
         result = error
     answer.send_bytes(pickle.dumps(result))
     time.sleep(_WAIT)  # others may still talk with this one; all are ended together
