@@ -36,7 +36,7 @@ def paper_and_here(path: Path, panels: Mapping[str, tuple[Curves, Measured]], ti
         axes.legend(frameon=False, fontsize=7, loc="best")
     for axes in every[len(panels) :]:
         axes.set_axis_off()
-    figure.suptitle(literal(f"{title}: the paper's dashed, measured here drawn through"), fontsize=11)
+    figure.suptitle(literal(title), fontsize=11)
     save_figure(figure, path)
 
 

@@ -120,7 +120,11 @@ def _draw(found: Reproduction, path: Path) -> None:
         lines = [line for line in found.lines if line.part is part]
         here = {line.paper.method: {t: (row.accuracy, row.spread) for t, row in line.rows.items()} for line in lines}
         panels[part.title] = ({line.paper.method: line.paper.paper for line in lines}, here)
-    paper_and_here(path, panels, found.experiment.title)
+    title = found.experiment.title
+    if any(line.paper.paper for line in found.lines):
+        others = ", on other networks" if found.scale == "small" else ""
+        title += f": the paper's dashed, measured here{others} drawn through"
+    paper_and_here(path, panels, title)
 
 
 def _rounded(value: float | None) -> float | str:
