@@ -80,7 +80,7 @@ OLD = .venv-interop-old/bin/pip install --quiet --disable-pip-version-check
 .venv-interop-old/ready: Makefile
 	$(PYTHON) -m venv .venv-interop-old
 	$(OLD) torch==2.13.0
-	$(OLD) numpy nir==1.0.4 pbr
+	$(OLD) numpy nir==1.0.4 pbr matplotlib
 	$(OLD) --no-deps nirtorch==1.0 sinabs==3.1.3
 	touch $@
 

@@ -123,7 +123,7 @@ def _draw(found: Reproduction, path: Path) -> None:
     title = found.experiment.title
     if any(line.paper.paper for line in found.lines):
         others = ", on other networks" if found.scale == "small" else ""
-        title += f": the paper's dashed, measured here{others} drawn through"
+        title += f": the paper's dashed; drawn through: measured here{others}"
     paper_and_here(path, panels, title)
 
 
