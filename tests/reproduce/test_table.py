@@ -15,7 +15,7 @@ from ftbc.protocol import work
 from ftbc.reproduce.page import as_markdown
 from ftbc.reproduce.run import reproduce
 from ftbc.reproduce.setting import scale_of
-from ftbc.reproduce.written import as_csv, as_latex, write
+from ftbc.reproduce.written import as_csv, as_latex, panels, write
 
 from ..conftest import Refused
 from .tiny import setting_of
@@ -87,6 +87,17 @@ def test_nothing_measured_is_an_error(place: Path, refused: Refused) -> None:
     refused(InputError, ("tiny", "net.safetensors", "--weights"), reproduce, setting)
     setting.material = replace(setting.material, data={}, weights=place / "weights")
     refused(InputError, ("tiny", "--data cifar10=PATH"), reproduce, setting)
+
+
+def test_a_part_without_figures_is_not_drawn(place: Path) -> None:
+    row = '[[part.row]]\nmethod = "FTBC"\nrecipe = "ftbc"\npaper = {}\nnetwork = '
+    with (place / "tiny.toml").open("a") as file:
+        for title, network in (("Measured", "net"), ("Lacking", "gone")):
+            file.write(f'[[part]]\ntitle = "{title}"\ndata = "cifar10"\n{row}"{network}"\n')
+    drawn = panels(reproduce(setting_of(place, "tiny")))
+    assert list(drawn) == ["ResNet-20 on CIFAR-10", "Measured"]
+    paper, here = drawn["Measured"]
+    assert paper == {"FTBC": {}} and set(here["FTBC"]) == {1, 2}
 
 
 def test_files(place: Path) -> None:

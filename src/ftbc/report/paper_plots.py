@@ -11,6 +11,9 @@ from ftbc.report.plot import line_style, literal, new_figure, percent_axis, save
 Curves = Mapping[str, Mapping[int, float]]
 Measured = Mapping[str, Mapping[int, tuple[float | None, float | None]]]
 
+_MOST_INSIDE = 10
+"""Longer legends would hide the curves."""
+
 
 def paper_and_here(path: Path, panels: Mapping[str, tuple[Curves, Measured]], title: str) -> None:
     """A panel for each part of a table: accuracy against T, the paper's dashed, what was measured drawn through."""
@@ -33,7 +36,10 @@ def paper_and_here(path: Path, panels: Mapping[str, tuple[Curves, Measured]], ti
                 axes.fill_between(list(known), low, high, color=style["color"], alpha=0.15, linewidth=0)
         axes.set_title(literal(name), loc="left", fontsize=10)
         steps_axis(axes, steps)
-        axes.legend(frameon=False, fontsize=7, loc="best")
+        if len(paper) > _MOST_INSIDE:
+            axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        else:
+            axes.legend(frameon=False, fontsize=7, loc="best")
     for axes in every[len(panels) :]:
         axes.set_axis_off()
     figure.suptitle(literal(title), fontsize=11)

@@ -11,7 +11,7 @@ from typing import Any
 from ftbc.atomic import make_folder, replacing
 from ftbc.protocol.rows import DIGITS
 from ftbc.report.latex import escaped
-from ftbc.report.paper_plots import paper_and_here
+from ftbc.report.paper_plots import Curves, Measured, paper_and_here
 from ftbc.reproduce.experiment import Part
 from ftbc.reproduce.page import as_markdown, columns
 from ftbc.reproduce.result import Reproduction
@@ -115,16 +115,22 @@ def _draw(found: Reproduction, path: Path) -> None:
     if found.figure is not None:
         found.figure.draw(path)
         return
-    panels = {}
-    for part in found.experiment.parts:
-        lines = [line for line in found.lines if line.part is part]
-        here = {line.paper.method: {t: (row.accuracy, row.spread) for t, row in line.rows.items()} for line in lines}
-        panels[part.title] = ({line.paper.method: line.paper.paper for line in lines}, here)
     title = found.experiment.title
     if any(line.paper.paper for line in found.lines):
         others = ", on other networks" if found.scale == "small" else ""
         title += f": the paper's dashed; drawn through: measured here{others}"
-    paper_and_here(path, panels, title)
+    paper_and_here(path, panels(found), title)
+
+
+def panels(found: Reproduction) -> dict[str, tuple[Curves, Measured]]:
+    """What there is to draw of each part: the paper's figures and those measured, by method and T."""
+    drawn = {}
+    for part in found.experiment.parts:
+        lines = [line for line in found.lines if line.part is part]
+        here = {line.paper.method: {t: (row.accuracy, row.spread) for t, row in line.rows.items()} for line in lines}
+        if any(here.values()) or any(line.paper.paper for line in lines):
+            drawn[part.title] = ({line.paper.method: line.paper.paper for line in lines}, here)
+    return drawn
 
 
 def _rounded(value: float | None) -> float | str:
