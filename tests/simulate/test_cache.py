@@ -13,15 +13,15 @@ MB = 1 << 20
 
 @pytest.fixture(autouse=True)
 def read_anew():
-    cache._second_cache.cache_clear()
+    cache.second_cache.cache_clear()
     yield
-    cache._second_cache.cache_clear()
+    cache.second_cache.cache_clear()
 
 
 @pytest.mark.parametrize(
     ("size", "expected"), [(MB, 4 * MB), (MB // 4, 2 * MB), (64 * MB, 16 * MB), (0, 8 * MB), (-1, 8 * MB)]
 )
-def test_four_times_the_second_cache_within_bounds(monkeypatch, size: int, expected: int) -> None:
+def test_four_times_thesecond_cache_within_bounds(monkeypatch, size: int, expected: int) -> None:
     monkeypatch.setattr(os, "sysconf", lambda name: size)
     assert cache.budget(1) == expected
 

@@ -23,11 +23,12 @@ def budget(largest: int, weights: int = 0) -> int:
     >>> budget(largest=1, weights=1 << 30) == 16 << 20
     True
     """
-    return min(max(4 * _second_cache(), _FEWEST * largest, weights), _MOST)
+    return min(max(4 * second_cache(), _FEWEST * largest, weights), _MOST)
 
 
 @cache
-def _second_cache() -> int:
+def second_cache() -> int:
+    """Bytes of a core's second cache, as far as the system says."""
     try:
         size = os.sysconf("SC_LEVEL2_CACHE_SIZE")
     except (AttributeError, ValueError, OSError):  # not Linux

@@ -11,7 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ftbc.simulate.event.jobs import Job, jobs_of, lattices
-from ftbc.simulate.event.kernel import COLLECT_1, COLLECT_9, PAIR, PAIR_SUMS, SPREADS, spread
+from ftbc.simulate.event import jobs as jobs_module
+from ftbc.simulate.event.kernel import COLLECT_1, COLLECT_9, SPREADS, SUMS, spread, spread_sums
 from ftbc.simulate.event.paths import Path
 from ftbc.simulate.event.vector import Block
 
@@ -40,6 +41,9 @@ def test_lattices(size: int, pool: int, stride: int, padding: int, kernel: int) 
     assert found == {(y, *pair) for y in range(size) for pair in reached(y, size, pool, stride, padding, kernel)}
 
 
+tables = {spread_sums(*shape): (shape[2], channels) for shape, channels in SUMS.items()}
+
+
 def carried_out(jobs: list[Job], words: np.ndarray, rows: int, columns: int, channels: int) -> np.ndarray:
     """What jobs add to the membranes ``[rows, columns, channels]``, done one spike at a time."""
     margin = 40
@@ -47,25 +51,22 @@ def carried_out(jobs: list[Job], words: np.ndarray, rows: int, columns: int, cha
     for job in jobs:
         for a in range(job.count[0]):
             for b in range(job.count[1]):
-                y, x = job.target[0] + a + margin, job.target[1] + b * job.across + margin
-                place = job.first[0] + a * job.step[0], job.first[1] + b * job.step[1] * job.across
+                y, x = job.target[0] + a + margin, job.target[1] + b + margin
+                place = job.first[0] + a * job.step[0], job.first[1] + b * job.step[1]
                 if job.kind in (COLLECT_1, COLLECT_9):
-                    assert job.across == 1
                     assert rows > y - margin >= 0 and columns > x - margin >= 0
                     for i, j in np.ndindex(job.weights.shape[:2]):
                         bits = _bits(words[place[0] + i, place[1] + j, job.first[2]])[:channels]
                         v[y, x] += bits * job.weights[i, j]
                     continue
                 bits = _bits(words[place[0], place[1], job.first[2]]) & _bits(job.bits)
-                if job.kind in (PAIR, PAIR_SUMS):
-                    right = words[place[0], place[1] + job.step[1], job.first[2]]
-                    bits = np.concatenate([bits[:16], (_bits(right) & _bits(job.bits))[:16]])
-                if job.kind == PAIR_SUMS:
-                    chosen = bits.reshape(8, 4) @ (1 << np.arange(4))
-                    added = job.weights[np.arange(8), chosen].sum(0)
+                if job.kind in tables:
+                    groups, channels_of_one = tables[job.kind]
+                    by_group = bits[: groups * channels_of_one].reshape(groups, -1)
+                    assert not bits[groups * channels_of_one :].any()
+                    added = job.weights[np.arange(groups), by_group @ (1 << np.arange(channels_of_one))].sum(0)
                 else:
-                    weights = job.weights.reshape(-1, *job.weights.shape[-3:])
-                    added = np.tensordot(bits[: len(weights)].astype(float), weights, 1)
+                    added = np.tensordot(bits[: len(job.weights)].astype(float), job.weights, 1)
                 assert added.shape[:2] == job.reach
                 v[y : y + job.reach[0], x : x + job.reach[1]] += added
     return v[margin : margin + rows, margin : margin + columns]
@@ -171,24 +172,23 @@ def test_a_flattened_image() -> None:
     check(path, (70, 2, 3), (20, 1, 1), Block("float32", 32))
 
 
-@pytest.mark.parametrize("columns", [1, 2, 5, 6])
-@pytest.mark.parametrize("element", ["int16", "float32", "float64"])
-def test_pairs_of_pixels_and_tables_of_sums(columns: int, element: str) -> None:
-    """Where 3 x 4 membranes do not fit into the registers, pixels are taken one by one."""
-    path = Path("source", weights(16, 16, 3, 3), padding=(1, 1))
-    shape, block = (16, 3, columns), Block(element, 16)
-    one_by_one = check(path, shape, shape, block, density=0.0)
-    by_sums = check(path, shape, shape, block, density=0.9)
-    kinds = {job.kind for job in one_by_one}
-    assert kinds <= {PAIR, *(spread(*piece) for piece in SPREADS)}
-    assert (PAIR in kinds) == ((columns > 1 and element != "float64") or PAIR in kinds)
-    if PAIR in kinds and element != "float64":
-        assert PAIR_SUMS in {job.kind for job in by_sums}
-
-
-def test_busy_or_not_the_same_pixels() -> None:
-    path = Path("source", weights(3, 3, 3, 3), padding=(1, 1))
-    first, second = (jobs_of(path, (3, 4, 6), (3, 4, 6), Block("int16", 16), 0, density) for density in (0.0, 0.9))
-    for a, b in zip(first, second, strict=True):
-        assert (a.kind, b.kind) == (PAIR, PAIR_SUMS)
+@pytest.mark.parametrize(
+    ("channels", "kernel", "stride", "groups"),
+    [(16, 3, 1, {2}), (10, 3, 2, {2}), (32, 3, 1, {4}), (20, 1, 1, {8}), (16, 1, 2, {2}), (70, 1, 1, {16, 2})],
+)
+def test_busy_layers_have_tables_of_sums(channels: int, kernel: int, stride: int, groups: set[int]) -> None:
+    path = Path("source", weights(16, channels, kernel, kernel), (1, 1), (stride, stride), (kernel // 2, kernel // 2))
+    source, output, block = (channels, 4, 6), (16, -(-4 // stride), -(-6 // stride)), Block("int16", 16)
+    quiet, busy = (check(path, source, output, block, density) for density in (0.0, 0.9))
+    assert {job.kind for job in quiet} <= {spread(*shape) for shape in SPREADS}
+    assert {tables[job.kind][0] for job in busy if job.kind in tables} == groups
+    for a, b in zip(quiet, busy, strict=True):
         assert dataclasses.replace(a, weights=None, kind=0) == dataclasses.replace(b, weights=None, kind=0)
+
+
+def test_tables_that_the_cache_does_not_hold_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path("source", weights(16, 16, 3, 3), padding=(1, 1))
+    for cache, kind in ((1 << 20, spread_sums(3, 3, 2)), (1 << 18, spread(3, 3))):
+        monkeypatch.setattr(jobs_module, "second_cache", lambda size=cache: size)
+        (job,) = jobs_of(path, (16, 4, 4), (16, 4, 4), Block("int16", 16), 0, 0.9)
+        assert job.kind == kind

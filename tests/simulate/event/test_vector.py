@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from ftbc.simulate.event import vector
+from ftbc.simulate.event.kernel import SUMS, put_scaled
 from ftbc.simulate.event.vector import (
     Block,
-    add_block,
     add_rows,
     add_sums,
     add_where,
@@ -59,30 +59,23 @@ def operations(element: str, channels: int) -> Callable[..., Any]:
     size = Block(element, channels).size
 
     @numba.njit
-    def run(what, at, weights, word, other, threshold):
+    def run(what, at, weights, word, other):
         pixel = np.uint64(size)
         if what == 0:  # 2 x 3 pixels of membranes that lie in rows of 5
             add_rows(element, channels, 3, 2, at, np.uint64(5) * pixel, weights, np.uint64(6) * pixel, word)
         elif what == 1:
             add_where(element, channels, 3, 2, at, weights, other, np.uint64(8), np.uint64(40))
         elif what == 2:
-            add_block(element, channels, at, weights)
-        elif what == 3:
-            return fire(element, channels, threshold, at, weights, other)
-        elif what == 4:
             put_spikes(element, channels, at, word)
-        return np.uint64(0)
 
-    def call(
-        what: int, v: np.ndarray, w: np.ndarray, word: Any = 0, more: np.ndarray | None = None, threshold: int = 0
-    ) -> int:
+    def call(what: int, v: np.ndarray, w: np.ndarray, word: Any = 0, more: np.ndarray | None = None) -> None:
         places = [np.uint64(values.ctypes.data) for values in (v, w, v if more is None else more)]
-        return run(what, places[0], places[1], np.uint64(word), places[2], threshold)
+        run(what, places[0], places[1], np.uint64(word), places[2])
 
     return call
 
 
-ROWS, WHERE, ADD, FIRE, PUT = range(5)
+ROWS, WHERE, PUT = range(3)
 
 
 @every_block
@@ -112,39 +105,80 @@ def test_weights_are_collected_where_bits_are_set(element: str, channels: int) -
         assert np.array_equal(v, wanted)
 
 
-@every_block
-def test_blocks_are_added(element: str, channels: int) -> None:
-    v, x = numbers((2, channels), element, 0), numbers((channels,), element, 1)
-    wanted = np.stack([v[0] + x, v[1]])
-    operations(element, channels)(ADD, v, x)
-    assert np.array_equal(v, wanted), "a block, and no more than a block"
+@cache
+def firing(element: str, channels: int, together: int, current: bool) -> Callable[..., np.ndarray]:
+    """Fire groups of membranes: the words, one a pixel, of which each lies 16 bytes behind the one before."""
+    pixel = Block(element, channels).size
+    has_current = int(current)
+
+    @numba.njit
+    def run(v, x, x_group, bias, peak, sent, threshold, count):
+        at = (np.uint64(v.ctypes.data), np.uint64(x.ctypes.data), np.uint64(bias.ctypes.data))
+        to = (np.uint64(peak.ctypes.data), np.uint64(sent.ctypes.data))
+        fire(
+            element, channels, together, has_current, threshold, at[0], at[1], np.uint64(x_group), at[2], to[0], to[1],
+            np.uint64(16), np.uint64(count),
+        )  # fmt: skip
+
+    def call(v, x, bias, peak, threshold, x_apart=1) -> np.ndarray:
+        count = len(v) * channels // together
+        sent = np.full((len(v), 2), 7, np.uint64)
+        run(v, x, x_apart * pixel * (together // channels), bias, peak, sent, threshold, count)
+        assert (sent[:, 1] == 7).all(), "a word a pixel, and no more"
+        return sent[:, 0]
+
+    return call
 
 
 @every_block
 @pytest.mark.parametrize("threshold", [1, 64])
-def test_membranes_fire_and_keep_the_rest(element: str, channels: int, threshold: int) -> None:
-    v, bias = numbers((channels,), element, 0) % threshold, numbers((channels,), element, 1) % threshold
-    v[0], bias[0] = threshold - 1, 1  # just reached
-    v[1], bias[1] = -1000, 0
-    peak = np.zeros(channels, element)
-    u = v + bias
+@pytest.mark.parametrize("current", [False, True])
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_membranes_fire_and_keep_the_rest(
+    element: str, channels: int, threshold: int, current: bool, one_by_one: bool
+) -> None:
+    together = channels if one_by_one else 64
+    v, x = (numbers((12, channels), element, seed) % threshold for seed in (0, 1))
+    bias = np.tile(numbers((channels,), element, 2) % threshold, together // channels)
+    x[:, 0] = 0
+    v[5, 0], bias[::channels] = threshold - 1, 1  # just reached
+    v[:, 1] = -1000
+    u = v + x * current + bias[:channels]
     fired = u >= threshold
-    word = operations(element, channels)(FIRE, v, bias, more=peak, threshold=threshold)
-    assert fired[0] and not fired[1] and not fired.all()
-    assert np.array_equal(bits_of(word, 64)[:channels], fired) and int(word) >> channels == 0
+    peak = np.zeros(together, element)
+    sent = firing(element, channels, together, current)(v, x, bias, peak, threshold)
+    assert fired[5, 0] and not fired[:, 1].any() and not fired.all()
+    assert np.array_equal(sent, from_bits(fired))
     assert np.array_equal(v, (u - threshold * fired).astype(element))
+
+
+def test_currents_of_several_blocks_lie_side_by_side() -> None:
+    """A block of 64 channels of each pixel; between them those of another block."""
+    x = numbers((12, 2, 64), "float32")
+    v, bias = np.zeros((12, 64), np.float32), np.zeros(64, np.float32)
+    sent = firing("float32", 64, 64, True)(v, x[:, 1:], bias, bias.copy(), 1, x_apart=2)
+    assert np.array_equal(sent, from_bits(x[:, 1] >= 1))
 
 
 @pytest.mark.parametrize("channels", BLOCKS)
 def test_the_peak_of_whole_numbers_is_what_membranes_were_left_with(channels: int) -> None:
-    """For negative numbers one less than their size, which the type can always hold."""
-    left = np.zeros(channels, np.int16)
-    left[:4] = [500, -500, -32768, 32000]
+    """For negative numbers one less than their size, which the type can always hold; over all groups."""
+    left = np.zeros((3, channels), np.int16)
+    left[0, :4] = [500, -500, -32768, 32000]
+    left[2, :2] = [-600, 400]
     v, peak = left.copy(), np.full(channels, 3, np.int16)
-    v[3] += 700  # fires
-    operations("int16", channels)(FIRE, v, np.zeros(channels, np.int16), more=peak, threshold=700)
+    v[0, 3] += 700  # fires
+    firing("int16", channels, channels, False)(v, v, np.zeros(channels, np.int16), peak, 700)
     assert np.array_equal(v, left)
-    assert peak.tolist() == [500, 499, 32767, 32000, *[3] * (channels - 4)]
+    assert peak.tolist() == [599, 499, 32767, 32000, *[3] * (channels - 4)]
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_currents_are_scaled_and_filled_up(element: str) -> None:
+    values = numbers((7, 20), "float32")
+    room = np.full((7, 32), 9, element)
+    put_scaled(values, np.float32(8), room)
+    assert np.array_equal(room[:, :20], values * 8) and not room[:, 20:].any()
 
 
 @every_block
@@ -157,25 +191,34 @@ def test_bits_are_written_as_numbers(element: str, channels: int) -> None:
 
 
 @pytest.mark.parametrize("element", ELEMENTS)
-def test_tables_of_sums_equal_rows_of_weights(element: str) -> None:
-    """The one shape that the kernel uses: two pixels of 16 channels, 3 x 4 membranes."""
-    size = Block(element, 16).size
+@pytest.mark.parametrize(("shape", "bits"), SUMS.items())
+def test_tables_of_sums_equal_rows_of_weights(element: str, shape: tuple[int, int, int], bits: int) -> None:
+    """A row of pixels, whose windows of membranes overlap."""
+    rows, columns, groups = shape
+    size, pixels = Block(element, 16).size, 5
 
     @numba.njit
-    def run(v, sums, word):
-        at, table = np.uint64(v.ctypes.data), np.uint64(sums.ctypes.data)
-        add_sums(element, 16, 4, 3, at, np.uint64(6 * size), table, np.uint64(12 * size), word)
+    def run(v, sums, source):
+        at, table, place = np.uint64(v.ctypes.data), np.uint64(sums.ctypes.data), np.uint64(source.ctypes.data)
+        add_sums(
+            element, 16, columns, rows, groups, bits, at, np.uint64(9 * size), table, place, np.uint64(16),
+            np.uint64(pixels),
+        )  # fmt: skip
 
-    weights = numbers((8, 4, 3, 4, 16), element)
-    sums = np.zeros((8, 16, 3, 4, 16), element)
-    for chosen in range(16):
-        sums[:, chosen] = weights[:, bits_of(chosen, 4)].sum(1, dtype=element)
-    for seed, word in enumerate(words(5, 32)):
-        v = numbers((3, 6, 16), element, seed)
-        wanted = v.copy()
-        wanted[:, :4] += weights.reshape(32, 3, 4, 16)[bits_of(word, 32)].sum(0, dtype=element)
-        run(v, sums, word)
-        assert np.array_equal(v, wanted)
+    weights = numbers((groups, bits, rows, columns, 16), element) // 8
+    sums = np.zeros((groups, 1 << bits, rows, columns, 16), element)
+    for chosen in range(1 << bits):
+        sums[:, chosen] = weights[:, bits_of(chosen, bits)].sum(1, dtype=element)
+    source = np.zeros((pixels, 2), np.uint64)
+    source[:, 0] = words(pixels, groups * bits)
+    source[:, 1] = 0xFFFFFFFFFFFFFFFF  # of a pixel that is not of the lattice
+    v = numbers((rows, 9, 16), element)
+    wanted = v.copy()
+    for x, word in enumerate(source[:, 0]):
+        spikes = bits_of(word, groups * bits)
+        wanted[:, x : x + columns] += weights.reshape(-1, rows, columns, 16)[spikes].sum(0, dtype=element)
+    run(v, sums, source)
+    assert np.array_equal(v, wanted)
 
 
 def test_words_are_read_and_written() -> None:

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ftbc.graph.ir import Shape
-from ftbc.simulate.event.kernel import COLLECT_1, COLLECT_9, PAIR, PAIR_SUMS, PAIRED, SPREADS, fits, spread
+from ftbc.simulate.cache import second_cache
+from ftbc.simulate.event.kernel import COLLECT_1, COLLECT_9, SPREADS, SUMS, fits, spread, spread_sums
 from ftbc.simulate.event.paths import Path, plane
 from ftbc.simulate.event.vector import Block
 
@@ -51,9 +52,9 @@ class Job:
     """A row of the kernel's table, before addresses are known.
 
     kind: see `kernel`; first: row, column and word of the source at which the lattice begins; step, count: of its rows
-    and columns (of pairs of columns, if two are taken at once); weights: as the operation of `vector` wants them;
-    target: output row and column of the first membrane, which may lie in the margin; across: from one column's
-    membranes to the next; bits: the channels that have weights; reach: rows and columns of membranes for each spike.
+    and columns; weights: as the operation of `vector` wants them; target: output row and column of the first membrane,
+    which may lie in the margin; bits: the channels that have weights; reach: rows and columns of membranes for each
+    spike.
     """
 
     kind: int
@@ -63,13 +64,12 @@ class Job:
     count: tuple[int, int]
     weights: np.ndarray
     target: tuple[int, int]
-    across: int
     bits: int
     reach: tuple[int, int]
 
 
-SUMS_ABOVE = {"int16": 0.1, "float32": 0.2, "float64": 1.0}
-"""The density above which pairs of pixels are faster by tables of sums than event by event."""
+SUMS_ABOVE = {8: 0.04, 4: 0.12}
+"""For tables of so many channels at once, the density above which they are faster than one event after another."""
 
 
 def jobs_of(
@@ -85,7 +85,7 @@ def jobs_of(
     if path.whole:
         return list(_whole(path, source_shape, block, begin))
     jobs = _spread(path, source_shape, block, begin)
-    return [_by_sums(job) if job.kind == PAIR and density > SUMS_ABOVE[block.element] else job for job in jobs]
+    return [_by_sums(job, block, density) for job in jobs]
 
 
 def _spread(path: Path, source_shape: Shape, block: Block, begin: int) -> Iterator[Job]:
@@ -106,12 +106,6 @@ def _spread(path: Path, source_shape: Shape, block: Block, begin: int) -> Iterat
 
 def _tiled(source: str, word: int, bits: int, y: Lattice, x: Lattice, taps: np.ndarray, block: Block) -> Iterator[Job]:
     """One lattice, its targets cut into pieces that fit into the registers."""
-    if taps.shape[1:3] == (3, 3) and len(taps) <= PAIRED == block.channels and fits(block, 3, 4) and x.count > 1:
-        yield _pair(source, word, bits, y, x, taps, block)
-        if x.count % 2:
-            last = Lattice(x.first + x.step * (x.count - 1), x.step, 1, x.low + x.count - 1, x.weights)
-            yield from _tiled(source, word, bits, y, last, taps, block)
-        return
     shapes = (shape for shape in SPREADS if shape[0] <= taps.shape[1] and shape[1] <= taps.shape[2])
     rows, columns = next((shape for shape in shapes if fits(block, *shape)), (1, 1))
     for top in range(0, taps.shape[1], rows):
@@ -128,7 +122,6 @@ def _tiled(source: str, word: int, bits: int, y: Lattice, x: Lattice, taps: np.n
                 count=(y.count, x.count),
                 weights=np.ascontiguousarray(piece),
                 target=(y.low + top, x.low + left),
-                across=1,
                 bits=bits,
                 reach=(rows, columns),
             )
@@ -139,30 +132,18 @@ def _cut(lattice: Lattice, begin: int, length: int) -> Lattice:
     return Lattice(lattice.first, lattice.step, lattice.count, lattice.low + begin, weights)
 
 
-def _pair(source: str, word: int, bits: int, y: Lattice, x: Lattice, taps: np.ndarray, block: Block) -> Job:
-    """Two neighbours at once: bits 0 to 15 are the left pixel's channels, 16 to 31 the right one's."""
-    weights = np.zeros((2, PAIRED, 3, 4, block.channels), taps.dtype)
-    weights[0, : len(taps), :, :3] = taps
-    weights[1, : len(taps), :, 1:] = taps
-    return Job(
-        kind=PAIR,
-        source=source,
-        first=(y.first, x.first, word),
-        step=(y.step, x.step),
-        count=(y.count, x.count // 2),
-        weights=weights,
-        target=(y.low, x.low),
-        across=2,
-        bits=bits,
-        reach=(3, 4),
-    )
-
-
-def _by_sums(job: Job) -> Job:
-    """A job over pairs with, in the place of 32 rows of weights, the sums of every choice among each four of them."""
-    rows = job.weights.reshape(8, 4, *job.weights.shape[2:])
-    chosen = (np.arange(16)[:, None] >> np.arange(4)) & 1
-    return dataclasses.replace(job, kind=PAIR_SUMS, weights=np.einsum("sf,gfyxc->gsyxc", chosen, rows))
+def _by_sums(job: Job, block: Block, density: float) -> Job:
+    """A job with the sums of every choice of rows in the place of the rows, if it is busy and there is room for them."""
+    for (rows, columns, groups), channels in SUMS.items():
+        size = (groups << channels) * rows * columns * block.size
+        fit = job.reach == (rows, columns) and len(job.weights) <= groups * channels
+        if fit and density > SUMS_ABOVE[channels] and size <= second_cache() // 3:
+            weights = np.zeros((groups * channels, *job.weights.shape[1:]))
+            weights[: len(job.weights)] = job.weights
+            chosen = (np.arange(1 << channels)[:, None] >> np.arange(channels)) & 1
+            sums = np.einsum("sf,gfyxc->gsyxc", chosen, weights.reshape(groups, channels, *weights.shape[1:]))
+            return dataclasses.replace(job, kind=spread_sums(rows, columns, groups), weights=sums)
+    return job
 
 
 def _whole(path: Path, source_shape: Shape, block: Block, begin: int) -> Iterator[Job]:
@@ -250,7 +231,6 @@ def _window(
         count=(ys[1] - ys[0], xs[1] - xs[0]),
         weights=np.ascontiguousarray(weights),
         target=(ys[0], xs[0]),
-        across=1,
         bits=-1,
         reach=(1, 1),
     )

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from ftbc.graph.ir import Shape
@@ -21,7 +20,6 @@ from ftbc.simulate.event.kernel import (
     COLLECT_9,
     COLUMN,
     COLUMNS,
-    CURRENT,
     IMAGE,
     KIND,
     ROW,
@@ -32,6 +30,7 @@ from ftbc.simulate.event.kernel import (
     TARGET,
     WEIGHTS,
     layer_kernel,
+    put_scaled,
 )
 from ftbc.simulate.event.packed import Packed
 from ftbc.simulate.event.paths import plane
@@ -75,7 +74,7 @@ class EventLayer:
         self.top = max([0, *(-job.target[0] for job in every)])
         self.left = max([0, *(-job.target[1] for job in every)])
         bottom = max([self.rows, *(job.target[0] + job.count[0] + job.reach[0] - 1 for job in every)])
-        right = [job.target[1] + (job.count[1] - 1) * job.across + job.reach[1] for job in every]
+        right = [job.target[1] + job.count[1] + job.reach[1] - 1 for job in every]
         self.height, self.width = self.top + bottom, self.left + max([self.columns, *right])
         self.parts = [self._part(part, begin, shapes) for part, begin in zip(jobs, self._begins(), strict=True)]
         self.kernel = layer_kernel(element, self.block.channels)
@@ -93,21 +92,21 @@ class EventLayer:
 
     def _part(self, jobs: list[Job], begin: int, shapes: dict[str, Shape]) -> _Part:
         weights = self._shared([job.weights for job in jobs])
-        table = np.zeros((len(jobs) + self.cell.has_current, 14), np.int64)
-        for row, job, numbers in zip(table, jobs, weights, strict=False):
+        table = np.zeros((len(jobs), 14), np.int64)
+        for row, job, numbers in zip(table, jobs, weights, strict=True):
             channels, _, width = plane(shapes[job.source])
             pixel = 8 * -(-channels // 64)
             collects = job.kind in (COLLECT_1, COLLECT_9)
             row[KIND] = job.kind
             row[SOURCE] = job.first[0] * width * pixel + job.first[1] * pixel + 8 * job.first[2]
-            row[ROW], row[COLUMN] = job.step[0] * width * pixel, job.step[1] * pixel * job.across
+            row[ROW], row[COLUMN] = job.step[0] * width * pixel, job.step[1] * pixel
             row[ROWS], row[COLUMNS] = job.count
             row[WEIGHTS] = numbers.ctypes.data
             row[CHANNEL] = width * pixel if collects else job.reach[0] * job.reach[1] * self.block.size
             row[TARGET] = self._offset(*job.target)
-            row[ACROSS] = job.across * self.block.size
+            row[ACROSS] = self.block.size
             row[BITS] = job.bits
-            row[TAP] = job.step[1] * pixel if not collects else pixel
+            row[TAP] = pixel
         bias = np.tile(self._constant(self.cell.bias, begin), 64 // self.block.channels)
         sources = [job.source for job in jobs]
         return _Part(table, sources, weights, self._constant(self.cell.initial, begin), _aligned(bias, self.element))
@@ -147,47 +146,46 @@ class EventLayer:
         worth = images * steps * self.rows * self.columns * self.block.channels // _WORTH_A_THREAD
         peak = 0.0
         for index, part in enumerate(self.parts):
-            table = self._addressed(part, index, sources, currents)
+            table, current_at = self._addressed(part, sources), self._current_at(currents, index)
+            start = _aligned(np.tile(part.start, self.height * self.width), self.element)
             sent = np.array([out.words.ctypes.data + 8 * index, *out.words.strides[:2]], np.int64)
+            given = (table, current_at, shape)
             peaks: list[float] = []
 
-            def share(first: int, last: int, part: _Part = part, table=table, sent=sent, peaks=peaks) -> None:  # type: ignore[no-untyped-def]
-                v = _aligned(np.zeros(self.height * self.width * self.block.channels), self.element)
-                seen = _aligned(np.zeros(64), self.element)
-                self.kernel(table, shape, v, part.start, part.bias, seen, sent, steps, first, last)
+            def share(first: int, last: int, part=part, given=given, start=start, sent=sent, peaks=peaks) -> None:  # type: ignore[no-untyped-def]
+                v, seen = _aligned(start, self.element), _aligned(np.zeros(64), self.element)
+                self.kernel(*given, v, start, part.bias, seen, sent, steps, first, last)
                 peaks.append(float(seen.max()))
 
             over_images(share, images, worth)
             peak = max(peak, *peaks)
         return out, peak
 
-    def _addressed(
-        self, part: _Part, index: int, sources: dict[str, Packed], currents: np.ndarray | None
-    ) -> np.ndarray:
+    def _addressed(self, part: _Part, sources: dict[str, Packed]) -> np.ndarray:
         """The job table with the addresses of this run."""
         table = part.table.copy()
-        for row, source in zip(table, part.sources, strict=False):
+        for row, source in zip(table, part.sources, strict=True):
             words = sources[source].words
             row[SOURCE] += words.ctypes.data
             row[IMAGE], row[STEP] = words.strides[:2]
-        if currents is not None:
-            row = table[-1]
-            row[KIND] = CURRENT
-            row[SOURCE] = currents.ctypes.data + index * self.block.size
-            row[IMAGE], row[STEP], row[ROW], row[COLUMN] = currents.strides[:4]
-            row[STEP] = 0 if currents.shape[1] == 1 else row[STEP]
-            row[ROWS], row[COLUMNS] = self.rows, self.columns
-            row[TARGET], row[ACROSS] = self._offset(0, 0), self.block.size
         return table
+
+    def _current_at(self, currents: np.ndarray | None, index: int) -> np.ndarray:
+        """Where the kernel finds the currents of a block."""
+        if currents is None:
+            return np.zeros(5, np.int64)
+        image, step, row, column = currents.strides[:4]
+        begin = currents.ctypes.data + index * self.block.size
+        return np.array([begin, image, 0 if currents.shape[1] == 1 else step, row, column], np.int64)
 
     def _currents(self, current: Tensor, steps: int, images: int) -> np.ndarray:
         """Currents as ``[N, 1 or T, rows, columns, channels]`` in the layer's own numbers."""
         channels, rows, columns = plane(self.cell.shape)
-        values = current.view(-1, images, channels, rows, columns).permute(1, 0, 3, 4, 2)
-        room = torch.empty((*values.shape[:4], self.blocks * self.block.channels), dtype=getattr(torch, self.element))
-        room[..., channels:] = 0
-        room[..., :channels] = values * self.scale if self.scale != 1 else values  # whole already: see `Grid`
-        return room.numpy()
+        values = current.view(-1, images, channels, rows, columns).permute(1, 0, 3, 4, 2).contiguous()
+        room = np.empty((*values.shape[:4], self.blocks * self.block.channels), self.element)
+        scale = values.new_tensor(self.scale).numpy()[()]  # a number of their own kind; times it, they are whole
+        put_scaled(values.view(-1, channels).numpy(), scale, room.reshape(-1, room.shape[4]))
+        return room
 
 
 def _aligned(values: np.ndarray, element: str) -> np.ndarray:

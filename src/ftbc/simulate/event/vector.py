@@ -191,29 +191,66 @@ def add_rows(
 
 @intrinsic(prefer_literal=True)
 def add_sums(
-    _: Any, element: Any, channels: Any, columns: Any, rows: Any, v: Any, v_row: Any, sums: Any, entry: Any, word: Any
-) -> Any:
-    """As `add_rows` for words of 32 bits, from a table: the sums of the weights of each group of four channels.
+    _: Any, element: Any, channels: Any, columns: Any, rows: Any, groups: Any, bits: Any, v: Any, v_row: Any, sums: Any,
+    words: Any, column: Any, count: Any,
+) -> Any:  # fmt: skip
+    """As `add_rows` for ``count`` pixels of one row, from a table: the sums of every choice among some channels.
 
-    sums: address of ``[8 groups][16][rows][columns][block]``; entry: bytes of one sum. No branch depends on the word:
-    with many events that is faster than one event after another, whose number nobody can predict.
+    words: address of the first pixel's word; column: bytes from there to the next one's; sums: address of
+    ``[groups][2^bits][rows][columns][block]``, for the lowest ``bits`` channels, for the next ones, and so on. No branch
+    depends on the words: with many events that is faster than one event after another, whose number nobody can
+    predict. Membranes that the next pixel reaches, too, stay in registers.
     """
-    signature = types.void(element, channels, columns, rows, v, v_row, sums, entry, word)
+    signature = types.void(element, channels, columns, rows, groups, bits, v, v_row, sums, words, column, count)
 
     def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
-        v, v_row, sums, entry, word = arguments[4:]
-        code = _Code(builder, element, channels.literal_value * columns.literal_value)
+        v, v_row, sums, words, column, count = arguments[6:]
+        across, down, width = columns.literal_value, rows.literal_value, bits.literal_value
+        code = _Code(builder, element, channels.literal_value)
+        size = code.block.size
         places = [v]
-        for _row in range(rows.literal_value - 1):
+        for _row in range(down - 1):
             places.append(builder.add(places[-1], v_row))
-        membranes = [value for place in places for value in code.load(place)]
-        for group in range(8):
-            four = builder.and_(builder.lshr(word, ir.Constant(WORD, 4 * group)), ir.Constant(WORD, 15))
-            index = builder.add(four, ir.Constant(WORD, 16 * group))
-            weights = code.load(builder.add(sums, builder.mul(index, entry)), len(membranes))
-            membranes = [code.add(*pair) for pair in zip(membranes, weights, strict=True)]
-        for index, place in enumerate(places):
-            code.store(membranes[index * code.vectors : (index + 1) * code.vectors], place)
+        row = (across - 1) * code.vectors
+        first = [value for place in places for value in code.load(place, row)]
+
+        before = builder.basic_block
+        loop, done = builder.append_basic_block("pixels"), builder.append_basic_block("done")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        left, word_at, offset = (builder.phi(WORD) for _ in range(3))
+        kept = [builder.phi(code.kind) for _ in first]
+        here = [builder.add(place, offset) for place in places]
+        totals = []
+        for index, place in enumerate(here):
+            totals += kept[index * row : (index + 1) * row]
+            totals += code.load(_shifted(builder, place, (across - 1) * size))
+        word = builder.load(builder.inttoptr(word_at, WORD.as_pointer()), align=8)
+        entry = down * across * size
+        for group in range(groups.literal_value):
+            chosen = builder.and_(
+                builder.lshr(word, ir.Constant(WORD, width * group)), ir.Constant(WORD, (1 << width) - 1)
+            )
+            table = builder.add(sums, builder.mul(chosen, ir.Constant(WORD, entry)))
+            weights = code.load(_shifted(builder, table, (group << width) * entry), len(totals))
+            totals = [code.add(*pair) for pair in zip(totals, weights, strict=True)]
+        by_row = [totals[index * (row + code.vectors) :][: row + code.vectors] for index in range(down)]
+        for values, place in zip(by_row, here, strict=True):
+            code.store(values[: code.vectors], place)
+        later = [value for values in by_row for value in values[code.vectors :]]
+        fewer = builder.sub(left, ir.Constant(WORD, 1))
+        for value, begun, next_one in (
+            (left, count, fewer),
+            (word_at, words, builder.add(word_at, column)),
+            (offset, ir.Constant(WORD, 0), _shifted(builder, offset, size)),
+            *zip(kept, first, later, strict=True),
+        ):
+            value.add_incoming(begun, before)
+            value.add_incoming(next_one, loop)
+        builder.cbranch(builder.icmp_unsigned("!=", fewer, ir.Constant(WORD, 0)), loop, done)
+        builder.position_at_end(done)
+        for values, place in zip(by_row, here, strict=True):
+            code.store(values[code.vectors :], _shifted(builder, place, size))
         return _NONE
 
     return signature, generate
@@ -249,44 +286,71 @@ def add_where(
 
 
 @intrinsic(prefer_literal=True)
-def add_block(_: Any, element: Any, channels: Any, v: Any, x: Any) -> Any:
-    """Add a block of currents to a block of membranes."""
+def fire(
+    _: Any, element: Any, channels: Any, together: Any, has_current: Any, threshold: Any, v: Any, x: Any, x_group: Any,
+    b: Any, peak: Any, sent: Any, pixel: Any, count: Any,
+) -> Any:  # fmt: skip
+    """Add current and bias to ``count`` groups of membranes, fire, reset softly; write a word for each pixel with a bit
+    for each of its channels that fired.
 
-    def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
-        v, x = arguments[2:]
-        code = _Code(builder, element, channels.literal_value)
-        code.store([code.add(*pair) for pair in zip(code.load(v), code.load(x), strict=True)], v)
-        return _NONE
-
-    return types.void(element, channels, v, x), generate
-
-
-@intrinsic(prefer_literal=True)
-def fire(_: Any, element: Any, channels: Any, threshold: Any, v: Any, b: Any, peak: Any) -> Any:
-    """Add the bias to a block of membranes, fire, reset softly; a word with a bit for each channel that fired.
-
-    peak: address of one block, whose entries become at least the size of what is left (int16 only).
+    together: membranes of a group, up to 64: those of one pixel or of several; x: address of the first group's current,
+    if it has any; x_group: bytes from there to the next group's. b: address of the bias, peak: of the largest sizes of
+    what was left so far (int16 only), a number for each membrane of a group; sent: address of the first pixel's word;
+    pixel: bytes from there to the next pixel's.
     """
+    signature = types.void(
+        element, channels, together, has_current, types.int64, v, x, x_group, b, peak, sent, pixel, count
+    )
 
     def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
-        threshold, v, b, peak = arguments[2:]
-        code = _Code(builder, element, channels.literal_value)
+        threshold, v, x, x_group, b, peak, sent, pixel, count = arguments[4:]
+        width = channels.literal_value
+        code = _Code(builder, element, together.literal_value)
         theta, nothing = code.spread(threshold), code.splat(0)
-        word = ir.Constant(WORD, 0)
-        left = []
-        for index, (membrane, bias) in enumerate(zip(code.load(v), code.load(b), strict=True)):
+        # Bias and peaks stay in registers: a peak that went through memory would hold up the next group.
+        biases, begun = code.load(b), [] if code.is_float else code.load(peak)
+
+        before = builder.basic_block
+        loop, done = builder.append_basic_block("groups"), builder.append_basic_block("done")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        left, v_at, x_at, sent_at = (builder.phi(WORD) for _ in range(4))
+        peaks = [builder.phi(code.kind) for _ in begun]
+        membranes = code.load(v_at)
+        if has_current.literal_value:
+            membranes = [code.add(*pair) for pair in zip(membranes, code.load(x_at), strict=True)]
+        word, rest = ir.Constant(WORD, 0), []
+        for index, (membrane, bias) in enumerate(zip(membranes, biases, strict=True)):
             u = code.add(membrane, bias)
             fired = code.reached(u, theta)
-            left.append(code.subtract(u, builder.select(fired, theta, nothing)))
+            rest.append(code.subtract(u, builder.select(fired, theta, nothing)))
             word = builder.or_(word, code.bits_of(fired, index))
-        code.store(left, v)
-        if not code.is_float:
-            # u or its complement: for negative u one less than its size, which always fits into the type.
-            sizes = [code.larger(u, builder.not_(u)) for u in left]
-            code.store([code.larger(*pair) for pair in zip(sizes, code.load(peak), strict=True)], peak)
-        return word
+        code.store(rest, v_at)
+        # u or its complement: for negative u one less than its size, which always fits into the type.
+        sizes = [] if code.is_float else [code.larger(u, builder.not_(u)) for u in rest]
+        larger = [code.larger(*pair) for pair in zip(sizes, peaks, strict=True)]
+        place = sent_at
+        for _pixel in range(together.literal_value // width):
+            bits = word if width == 64 else builder.and_(word, ir.Constant(WORD, (1 << width) - 1))
+            builder.store(bits, builder.inttoptr(place, WORD.as_pointer()), align=8)
+            place = builder.add(place, pixel)
+            word = word if width == 64 else builder.lshr(word, ir.Constant(WORD, width))
+        fewer = builder.sub(left, ir.Constant(WORD, 1))
+        for value, first, later in (
+            (left, count, fewer),
+            (v_at, v, _shifted(builder, v_at, code.block.size)),
+            (x_at, x, builder.add(x_at, x_group)),
+            (sent_at, sent, place),
+            *zip(peaks, begun, larger, strict=True),
+        ):
+            value.add_incoming(first, before)
+            value.add_incoming(later, loop)
+        builder.cbranch(builder.icmp_unsigned("!=", fewer, ir.Constant(WORD, 0)), loop, done)
+        builder.position_at_end(done)
+        code.store(larger, peak)
+        return _NONE
 
-    return types.uint64(element, channels, types.int64, v, b, peak), generate
+    return signature, generate
 
 
 @intrinsic(prefer_literal=True)
