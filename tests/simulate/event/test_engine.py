@@ -158,14 +158,15 @@ def test_two_threads_give_what_one_gives(name: str, two_threads: None) -> None:
     case = CASES[name]
     snn = spiking(case.make(), images(case.shape))
     x = images(case.shape, 41)
-    shares = set()
+    shares = []
     with torch.no_grad():
         layer = list(engine_of(snn).layers.values())[-1]
     kernel = layer.kernel
-    layer.kernel = lambda *arguments: (shares.add(arguments[-2:]), kernel(*arguments))
+    layer.kernel = lambda *arguments: (shares.append(arguments[-2:]), kernel(*arguments))
     found = snn(x, engine="event")
     layer.kernel = kernel
-    assert shares == {(0, 20), (20, 41)}
+    # Whole networks side by side, or layer by layer where the network has a state that all images share.
+    assert set(shares) == ({(0, 20), (20, 41)} if name == "max-pool" else {(0, 20), (0, 21)})
     torch.set_num_threads(1)
     assert torch.equal(snn(x, engine="event"), found)
     assert_equal_runs(snn, x, gap=1e-12)

@@ -19,6 +19,7 @@ from ftbc.simulate.event.vector import (
     add_rows,
     add_sums,
     add_where,
+    copy_block,
     fire,
     half_word_at,
     put_spikes,
@@ -67,6 +68,8 @@ def operations(element: str, channels: int) -> Callable[..., Any]:
             add_where(element, channels, 3, 2, at, weights, other, np.uint64(8), np.uint64(40))
         elif what == 2:
             put_spikes(element, channels, at, word)
+        elif what == 3:
+            copy_block(element, channels, at, weights)
 
     def call(what: int, v: np.ndarray, w: np.ndarray, word: Any = 0, more: np.ndarray | None = None) -> None:
         places = [np.uint64(values.ctypes.data) for values in (v, w, v if more is None else more)]
@@ -75,7 +78,7 @@ def operations(element: str, channels: int) -> Callable[..., Any]:
     return call
 
 
-ROWS, WHERE, PUT = range(3)
+ROWS, WHERE, PUT, COPY = range(4)
 
 
 @every_block
@@ -103,6 +106,14 @@ def test_weights_are_collected_where_bits_are_set(element: str, channels: int) -
                 wanted += np.where(bits_of(source[i, j], channels), weights[i, j], 0).astype(element)
         run(WHERE, v, weights, more=source)
         assert np.array_equal(v, wanted)
+
+
+@every_block
+def test_blocks_are_copied(element: str, channels: int) -> None:
+    v, x = numbers((2, channels), element, 0), numbers((channels,), element, 1)
+    wanted = np.stack([x, v[1]])
+    operations(element, channels)(COPY, v, x)
+    assert np.array_equal(v, wanted), "a block, and no more than a block"
 
 
 @cache

@@ -23,6 +23,7 @@ from ftbc.simulate.event.vector import (
     add_sums,
     add_where,
     compiled,
+    copy_block,
     fire,
     put_word,
     registers,
@@ -135,7 +136,7 @@ def layer_kernel(element: str, channels: int) -> Callable[..., None]:
         current: address of the first, 0 if there is none, and bytes from there to the next image, step, row and column;
         shape: rows and columns of the output, bytes of a row of membranes, bytes from the first membrane to the first
         that is read, bytes of a pixel of the output, the threshold (1 or, for int16, the scale); v: membranes, with
-        margins that nobody reads; start: what they begin with; bias: ``[T, 64]`` and peak: ``[64]``, repeated to fill a
+        margins that nobody reads; start: ``[channels]``; bias: ``[T, 64]`` and peak: ``[64]``, repeated to fill a
         word; out: address of the first word, bytes of an image, of a step.
         """
         _ = revision
@@ -143,11 +144,12 @@ def layer_kernel(element: str, channels: int) -> Callable[..., None]:
         threshold = shape[5]
         v_at, pixel = np.uint64(v.ctypes.data), np.uint64(size)
         inner = v_at + np.uint64(shape[3])
+        start_at = np.uint64(start.ctypes.data)
         bias_at, peak_at = np.uint64(bias.ctypes.data), np.uint64(peak.ctypes.data)
         x_row, x_pixel = np.uint64(current[3]), np.uint64(current[4])
         for n in range(first, last):
-            for i in range(len(v)):  # numba would copy a slice by way of a third array
-                v[i] = start[i]
+            for block in range(len(v) // channels):
+                copy_block(element, channels, v_at + np.uint64(block) * pixel, start_at)
             for t in range(steps):
                 for j in range(len(jobs)):
                     job = jobs[j]

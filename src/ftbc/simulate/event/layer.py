@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -38,7 +39,7 @@ from ftbc.simulate.event.vector import Block
 from ftbc.threads import over_images
 
 _LINE = 64
-_WORTH_A_THREAD = 1 << 14
+WORTH_A_THREAD = 1 << 14
 """Neuron-steps that are worth a thread of their own."""
 
 
@@ -143,18 +144,18 @@ class EventLayer:
             [self.rows, self.columns, self.width * self.block.size, self._offset(0, 0), pixel, self.scale], np.int64
         )
         currents = None if current is None else self._currents(current, steps, images)
-        worth = images * steps * self.rows * self.columns * self.block.channels // _WORTH_A_THREAD
+        worth = images * steps * self.rows * self.columns * self.block.channels // WORTH_A_THREAD
         peak = 0.0
         for index, part in enumerate(self.parts):
             table, current_at = self._addressed(part, sources), self._current_at(currents, index)
-            start = _aligned(np.tile(part.start, self.height * self.width), self.element)
             sent = np.array([out.words.ctypes.data + 8 * index, *out.words.strides[:2]], np.int64)
             given = (table, current_at, shape)
             peaks: list[float] = []
 
-            def share(first: int, last: int, part=part, given=given, start=start, sent=sent, peaks=peaks) -> None:  # type: ignore[no-untyped-def]
-                v, seen = _aligned(start, self.element), _aligned(np.zeros(64), self.element)
-                self.kernel(*given, v, start, part.bias, seen, sent, steps, first, last)
+            def share(first: int, last: int, part=part, given=given, sent=sent, peaks=peaks) -> None:  # type: ignore[no-untyped-def]
+                v = _room((self.height * self.width * self.block.channels,), self.element)
+                seen = _aligned(np.zeros(64), self.element)
+                self.kernel(*given, v, part.start, part.bias, seen, sent, steps, first, last)
                 peaks.append(float(seen.max()))
 
             over_images(share, images, worth)
@@ -189,10 +190,15 @@ class EventLayer:
 
 
 def _aligned(values: np.ndarray, element: str) -> np.ndarray:
-    """A copy that begins at a cache line: a vector that lies across two lines costs two loads."""
-    size = values.size * np.dtype(element).itemsize
-    raw = np.empty(size + _LINE, np.uint8)
-    begin = -raw.ctypes.data % _LINE
-    room = raw[begin : begin + size].view(element).reshape(values.shape)
+    """A copy that begins at a cache line."""
+    room = _room(values.shape, element)
     room[...] = values
     return room
+
+
+def _room(shape: tuple[int, ...], element: str) -> np.ndarray:
+    """Room that begins at a cache line: a vector that lies across two lines costs two loads."""
+    size = math.prod(shape) * np.dtype(element).itemsize
+    raw = np.empty(size + _LINE, np.uint8)
+    begin = -raw.ctypes.data % _LINE
+    return raw[begin : begin + size].view(element).reshape(shape)

@@ -286,6 +286,19 @@ def add_where(
 
 
 @intrinsic(prefer_literal=True)
+def copy_block(_: Any, element: Any, channels: Any, v: Any, x: Any) -> Any:
+    """Write a block of numbers over a block of membranes."""
+
+    def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
+        v, x = arguments[2:]
+        code = _Code(builder, element, channels.literal_value)
+        code.store(code.load(x), v)
+        return _NONE
+
+    return types.void(element, channels, v, x), generate
+
+
+@intrinsic(prefer_literal=True)
 def fire(
     _: Any, element: Any, channels: Any, together: Any, has_current: Any, threshold: Any, v: Any, x: Any, x_group: Any,
     b: Any, peak: Any, sent: Any, pixel: Any, count: Any,
