@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 def over_images(work: Callable[[int, int], Result], images: int, worth: int) -> list[Result]:
-    """Call ``work(first, last)`` so that all images are covered, in as many threads as torch uses; the results in order.
+    """Call ``work(first, last)`` so that all images are covered, in as many threads as torch uses; results in order.
 
     worth: how many threads the work is worth; with one it is done here. What torch does in one of several threads it
     does in that thread alone, and without gradients.

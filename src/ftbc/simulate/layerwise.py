@@ -7,7 +7,9 @@ layer that needs its first steps together (`Temporal.together`) finds them in th
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -16,6 +18,10 @@ from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.neuron.temporal import Temporal
 from ftbc.simulate.cache import budget
 from ftbc.simulate.schedule import read_once, rest, together, value_of, varying
+from ftbc.threads import over_images
+
+_WORTH_A_THREAD = 1 << 16
+"""Neuron-steps that are worth a thread of their own."""
 
 Observer = Callable[[Node, list[Tensor], Tensor, int], None]
 """Sees a node, its inputs and its output, each ``[steps, N, ...]``, and the number of the first of these steps."""
@@ -34,9 +40,29 @@ def layerwise(
     x: ``[N, ...]``, presented at each step, or ``[T, N, ...]`` with ``time_first``. room: bytes that the largest layer
     may take over the images and steps taken at once; by default `cache.budget`.
     """
-    images, chunk = portion(graph, steps, room)
-    parts = x.split(images, dim=1 if time_first else 0)
-    return torch.cat([_in_chunks(graph, part, steps, chunk, time_first, observe) for part in parts], 1)
+    (images, chunk), dim = portion(graph, steps, room), 1 if time_first else 0
+
+    def share(first: int, last: int) -> list[Tensor]:
+        own = graph if observe is not None else twin(graph)
+        parts = x.narrow(dim, first, last - first).split(images, dim)
+        return [_in_chunks(own, part, steps, chunk, time_first, observe) for part in parts]
+
+    count = x.shape[dim]
+    # A thread for each share of the images loses less than torch's own, which meet after every operation.
+    side_by_side = observe is None and x.device.type == "cpu" and not torch.is_grad_enabled()
+    work = sum(torch.Size(node.shape).numel() for node in graph.of_type(Temporal)) * steps * count
+    shares = over_images(share, count, work // _WORTH_A_THREAD) if side_by_side else [share(0, count)]
+    return torch.cat([output for outputs in shares for output in outputs], 1)
+
+
+def twin(graph: Graph) -> Graph:
+    """The same graph, for another thread: weights are shared, but each neuron has a state of its own."""
+    own = copy.copy(graph)
+    own.nodes = {
+        node.name: replace(node, module=copy.copy(node.module)) if isinstance(node.module, Temporal) else node
+        for node in graph
+    }
+    return own
 
 
 def portion(graph: Graph, steps: int, room: int | None = None) -> tuple[int, int]:

@@ -10,8 +10,8 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ftbc.simulate.event.jobs import Job, jobs_of, lattices
 from ftbc.simulate.event import jobs as jobs_module
+from ftbc.simulate.event.jobs import Job, jobs_of, lattices
 from ftbc.simulate.event.kernel import COLLECT_1, COLLECT_9, SPREADS, SUMS, spread, spread_sums
 from ftbc.simulate.event.paths import Path
 from ftbc.simulate.event.vector import Block

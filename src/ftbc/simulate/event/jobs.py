@@ -133,7 +133,7 @@ def _cut(lattice: Lattice, begin: int, length: int) -> Lattice:
 
 
 def _by_sums(job: Job, block: Block, density: float) -> Job:
-    """A job with the sums of every choice of rows in the place of the rows, if it is busy and there is room for them."""
+    """A job with the sums of every choice of rows in the place of the rows, if it is busy and they fit."""
     for (rows, columns, groups), channels in SUMS.items():
         size = (groups << channels) * rows * columns * block.size
         fit = job.reach == (rows, columns) and len(job.weights) <= groups * channels

@@ -2,7 +2,8 @@
 
 A layer's work at each step is a table of *jobs*. A job walks over pixels of one source of spikes; for each spike it
 adds a row of weights to the membranes that the spike reaches or, for depthwise weights, it collects at each membrane.
-After the jobs every neuron gains its current, if there is one that torch computed, and its bias, and fires. The membranes of an image stay in the cache from the first step to the last.
+After the jobs every neuron gains the current that torch computed for it, if any, and its bias, and fires. The
+membranes of an image stay in the cache from the first step to the last.
 """
 
 # pyright: reportCallIssue=false
@@ -25,18 +26,16 @@ from ftbc.simulate.event.vector import (
     compiled,
     copy_block,
     fire,
-    put_word,
     registers,
     word_at,
 )
 
-KIND, SOURCE, IMAGE, STEP, ROW, COLUMN, ROWS, COLUMNS, WEIGHTS, CHANNEL, TARGET, ACROSS, BITS, TAP = range(14)
+KIND, SOURCE, IMAGE, STEP, ROW, COLUMN, ROWS, COLUMNS, WEIGHTS, CHANNEL, TARGET, BITS, TAP = range(13)
 """Columns of the job table; addresses, offsets and strides in bytes.
 
 SOURCE: the first word; IMAGE, STEP, ROW, COLUMN: from there to the next image, step, row and column of the lattice;
 ROWS, COLUMNS: its size; WEIGHTS: address; CHANNEL: of one channel's weights (for collecting: from one row of words to
-the next); TARGET: the first membrane; ACROSS: from one column's membranes to the next; BITS: the channels that count;
-TAP: from one pixel of the source to the next."""
+the next); TARGET: the first membrane; BITS: the channels that count; TAP: from one pixel of the source to the next."""
 
 COLLECT_1, COLLECT_9 = 1, 2
 """Kinds of job besides `spread` and `spread_sums`: collect from 1 or 3 x 3 pixels."""
@@ -66,15 +65,15 @@ def fits(block: Block, rows: int, columns: int) -> bool:
 
 
 @numba.njit(inline="always")
-def _spread(element, channels, rows, columns, job, place, target, v_row):  # type: ignore[no-untyped-def]
+def _spread(element, channels, rows, columns, job, place, target, pixel, v_row):  # type: ignore[no-untyped-def]
     """One row of a lattice: each spike of a pixel adds its channel's weights to ``rows x columns`` membranes."""
-    column, across, bits = np.uint64(job[COLUMN]), np.uint64(job[ACROSS]), np.uint64(job[BITS])
+    column, bits = np.uint64(job[COLUMN]), np.uint64(job[BITS])
     weights, channel = np.uint64(job[WEIGHTS]), np.uint64(job[CHANNEL])
     for _ in range(job[COLUMNS]):
         word = word_at(place) & bits
         if word != 0:
             add_rows(element, channels, columns, rows, target, v_row, weights, channel, word)
-        target += across
+        target += pixel
         place += column
 
 
@@ -86,13 +85,13 @@ def _spread_sums(element, channels, rows, columns, groups, bits, job, place, tar
 
 
 @numba.njit(inline="always")
-def _collect(element, channels, rows, columns, job, place, target):  # type: ignore[no-untyped-def]
+def _collect(element, channels, rows, columns, job, place, target, pixel):  # type: ignore[no-untyped-def]
     """One row of membranes: each gains the weights of the spikes in its own window."""
-    column, across, tap = np.uint64(job[COLUMN]), np.uint64(job[ACROSS]), np.uint64(job[TAP])
+    column, tap = np.uint64(job[COLUMN]), np.uint64(job[TAP])
     weights, row = np.uint64(job[WEIGHTS]), np.uint64(job[CHANNEL])
     for _ in range(job[COLUMNS]):
         add_where(element, channels, columns, rows, target, weights, place, tap, row)
-        target += across
+        target += pixel
         place += column
 
 
@@ -158,23 +157,23 @@ def layer_kernel(element: str, channels: int) -> Callable[..., None]:
                     target = v_at + np.uint64(job[TARGET])
                     for _ in range(job[ROWS]):
                         if fits_33 and kind == 33:
-                            _spread(element, channels, 3, 3, job, place, target, v_row)
+                            _spread(element, channels, 3, 3, job, place, target, pixel, v_row)
                         elif fits_33 and kind == 233:
                             _spread_sums(element, channels, 3, 3, 2, 8, job, place, target, v_row)
                         elif fits_33 and kind == 433:
                             _spread_sums(element, channels, 3, 3, 4, 8, job, place, target, v_row)
                         elif fits_23 and kind == 23:
-                            _spread(element, channels, 2, 3, job, place, target, v_row)
+                            _spread(element, channels, 2, 3, job, place, target, pixel, v_row)
                         elif fits_22 and kind == 22:
-                            _spread(element, channels, 2, 2, job, place, target, v_row)
+                            _spread(element, channels, 2, 2, job, place, target, pixel, v_row)
                         elif fits_13 and kind == 13:
-                            _spread(element, channels, 1, 3, job, place, target, v_row)
+                            _spread(element, channels, 1, 3, job, place, target, pixel, v_row)
                         elif fits_12 and kind == 12:
-                            _spread(element, channels, 1, 2, job, place, target, v_row)
+                            _spread(element, channels, 1, 2, job, place, target, pixel, v_row)
                         elif fits_21 and kind == 21:
-                            _spread(element, channels, 2, 1, job, place, target, v_row)
+                            _spread(element, channels, 2, 1, job, place, target, pixel, v_row)
                         elif kind == 11:
-                            _spread(element, channels, 1, 1, job, place, target, v_row)
+                            _spread(element, channels, 1, 1, job, place, target, pixel, v_row)
                         elif fits_22 and kind == 222:
                             _spread_sums(element, channels, 2, 2, 2, 8, job, place, target, v_row)
                         elif fits_12 and kind == 212:
@@ -188,25 +187,25 @@ def layer_kernel(element: str, channels: int) -> Callable[..., None]:
                         elif kind == 1611:
                             _spread_sums(element, channels, 1, 1, 16, 4, job, place, target, v_row)
                         elif kind == COLLECT_9:
-                            _collect(element, channels, 3, 3, job, place, target)
+                            _collect(element, channels, 3, 3, job, place, target, pixel)
                         else:
-                            _collect(element, channels, 1, 1, job, place, target)
+                            _collect(element, channels, 1, 1, job, place, target, pixel)
                         target += v_row
                         place += np.uint64(job[ROW])
                 b = bias_at + np.uint64(t * (64 // channels) * size)
                 sent = np.uint64(out[0] + n * out[1] + t * out[2])
                 x = np.uint64(current[0] + n * current[1] + t * current[2])
-                membrane = inner
+                at = inner
                 for _ in range(height):
                     if current[0] != 0:
                         _fire(
-                            element, channels, 1, threshold, width, membrane, pixel, x, x_pixel, b, peak_at, sent, out_pixel
-                        )  # fmt: skip
+                            element, channels, 1, threshold, width, at, pixel, x, x_pixel, b, peak_at, sent, out_pixel
+                        )
                     else:
                         _fire(
-                            element, channels, 0, threshold, width, membrane, pixel, x, x_pixel, b, peak_at, sent, out_pixel
-                        )  # fmt: skip
-                    membrane += v_row
+                            element, channels, 0, threshold, width, at, pixel, x, x_pixel, b, peak_at, sent, out_pixel
+                        )
+                    at += v_row
                     x += x_row
                     sent += np.uint64(width) * out_pixel
 

@@ -14,7 +14,6 @@ from ftbc.graph.ir import Shape
 from ftbc.simulate.event.cells import Cell
 from ftbc.simulate.event.jobs import Job, jobs_of
 from ftbc.simulate.event.kernel import (
-    ACROSS,
     BITS,
     CHANNEL,
     COLLECT_1,
@@ -93,7 +92,7 @@ class EventLayer:
 
     def _part(self, jobs: list[Job], begin: int, shapes: dict[str, Shape]) -> _Part:
         weights = self._shared([job.weights for job in jobs])
-        table = np.zeros((len(jobs), 14), np.int64)
+        table = np.zeros((len(jobs), TAP + 1), np.int64)
         for row, job, numbers in zip(table, jobs, weights, strict=True):
             channels, _, width = plane(shapes[job.source])
             pixel = 8 * -(-channels // 64)
@@ -105,7 +104,6 @@ class EventLayer:
             row[WEIGHTS] = numbers.ctypes.data
             row[CHANNEL] = width * pixel if collects else job.reach[0] * job.reach[1] * self.block.size
             row[TARGET] = self._offset(*job.target)
-            row[ACROSS] = self.block.size
             row[BITS] = job.bits
             row[TAP] = pixel
         bias = np.tile(self._constant(self.cell.bias, begin), 64 // self.block.channels)
@@ -183,9 +181,10 @@ class EventLayer:
         """Currents as ``[N, 1 or T, rows, columns, channels]`` in the layer's own numbers."""
         channels, rows, columns = plane(self.cell.shape)
         values = current.view(-1, images, channels, rows, columns).permute(1, 0, 3, 4, 2).contiguous()
-        room = np.empty((*values.shape[:4], self.blocks * self.block.channels), self.element)
+        wide = self.blocks * self.block.channels
+        room = np.empty((*values.shape[:4], wide), self.element)
         scale = values.new_tensor(self.scale).numpy()[()]  # a number of their own kind; times it, they are whole
-        put_scaled(values.view(-1, channels).numpy(), scale, room.reshape(-1, room.shape[4]))
+        put_scaled(values.view(-1, channels).numpy(), scale, room.reshape(-1, wide))
         return room
 
 

@@ -191,15 +191,15 @@ def add_rows(
 
 @intrinsic(prefer_literal=True)
 def add_sums(
-    _: Any, element: Any, channels: Any, columns: Any, rows: Any, groups: Any, bits: Any, v: Any, v_row: Any, sums: Any,
-    words: Any, column: Any, count: Any,
+    _: Any, element: Any, channels: Any, columns: Any, rows: Any, groups: Any, bits: Any, v: Any, v_row: Any,
+    sums: Any, words: Any, column: Any, count: Any,
 ) -> Any:  # fmt: skip
     """As `add_rows` for ``count`` pixels of one row, from a table: the sums of every choice among some channels.
 
     words: address of the first pixel's word; column: bytes from there to the next one's; sums: address of
-    ``[groups][2^bits][rows][columns][block]``, for the lowest ``bits`` channels, for the next ones, and so on. No branch
-    depends on the words: with many events that is faster than one event after another, whose number nobody can
-    predict. Membranes that the next pixel reaches, too, stay in registers.
+    ``[groups][2^bits][rows][columns][block]``, for the lowest ``bits`` channels, for the next ones, and so on. No
+    branch depends on the words: with many events that is faster than one event after another, whose number nobody
+    can predict. Membranes that the next pixel reaches, too, stay in registers.
     """
     signature = types.void(element, channels, columns, rows, groups, bits, v, v_row, sums, words, column, count)
 
@@ -400,14 +400,3 @@ def half_word_at(_: Any, address: Any) -> Any:
         return builder.zext(builder.load(builder.inttoptr(arguments[0], half.as_pointer()), align=4), WORD)
 
     return types.uint64(address), generate
-
-
-@intrinsic
-def put_word(_: Any, address: Any, word: Any) -> Any:
-    """Write a word to an address."""
-
-    def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
-        builder.store(arguments[1], builder.inttoptr(arguments[0], WORD.as_pointer()), align=8)
-        return _NONE
-
-    return types.void(address, word), generate
