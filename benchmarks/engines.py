@@ -18,7 +18,7 @@ def run(settings: Settings) -> None:
         rows += [{**subject.about(), **speed.to_dict()} for speed in found]
         spikes = ", ".join(dict.fromkeys(f"{100 * row.density:.1f} % (T = {row.steps})" for row in found))
         print(f"{subject.name}: {subject.weights}; {subject.pictures}; recipe {subject.recipe.name}")
-        print(f"{subject.batch} images at once, spikes per neuron and step {spikes}")
+        print(f"{subject.many} images at once, spikes per neuron and step {spikes}")
         print(speed_table(found), end="\n\n", flush=True)
         results.write(settings, "engines", rows)  # after each network: a later one may be interrupted
 
@@ -30,5 +30,5 @@ def measure(subject: Subject, settings: Settings) -> list[Speed]:
     for steps in settings.pick((4, 8, 32), (2, 4)):
         snn = convert(subject.model, subject.images, steps, subject.recipe)
         for threads in settings.threads:
-            found += bench.compare(snn, batches=(subject.batch, 1), threads=threads)
+            found += bench.compare(snn, batches=(subject.many, 1), threads=threads)
     return found

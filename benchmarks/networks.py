@@ -21,7 +21,8 @@ PICTURES = Path("data/imagenet_calibration_512.npz")
 class Subject:
     """A network to measure: weights and pictures say in words what they are.
 
-    batch: how many images run at once; alone: over how many images one at a time is measured.
+    batch: how many images run at once, many: where an engine is compared with the ANN; alone: over how many images one
+    at a time is measured.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Subject:
     pictures: str
     recipe: Recipe
     batch: int
+    many: int
     alone: int = 4
 
     def about(self) -> dict[str, str]:
@@ -55,6 +57,7 @@ def resnet20(settings: Settings, recipe: str = "ftbc") -> Subject:
         pictures="CIFAR-10",
         recipe=_quick(ftbc.recipe(recipe), settings),
         batch=settings.pick(64, 4),
+        many=settings.pick(256, 4),
         alone=settings.pick(16, 2),
     )
 
@@ -71,6 +74,7 @@ def wide_resnet20(settings: Settings, width: int) -> Subject:
         pictures="CIFAR-10",
         recipe=ftbc.recipe("mean-square"),
         batch=settings.pick(16, 2),
+        many=settings.pick(16, 2),
     )
 
 
@@ -91,6 +95,7 @@ def vgg16(settings: Settings) -> Subject:
         pictures="CIFAR-10",
         recipe=ftbc.recipe("mean-square"),
         batch=settings.pick(16, 2),
+        many=settings.pick(16, 2),
     )
 
 
@@ -118,6 +123,7 @@ def mobilenet(settings: Settings) -> Subject:
         pictures=photographs,
         recipe=_quick(ftbc.recipe("ftbc", name="ftbc, 4 iterations of 32 images", calibrate=(calibration,)), settings),
         batch=settings.pick(8, 2),
+        many=settings.pick(16, 2),
     )
 
 
