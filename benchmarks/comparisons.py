@@ -1,0 +1,175 @@
+"""The tables of docs/comparison.md: every training-free method on networks that others trained, and claims about them.
+
+    ftbc compare ... --csv results/compare/NAME.csv      # the commands are on the page
+    python -m benchmarks.comparisons --write
+
+The second makes the tables and checks each claim at each T against what the first measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.page import fill
+from benchmarks.speed_tables import table
+
+FOLDER = Path("results/compare")
+REPRODUCED = Path("results/reproduce")
+PAGE = Path("docs/comparison.md")
+NETWORKS = {
+    "resnet20": "ResNet-20 on CIFAR-10",
+    "resnet32": "ResNet-32 on CIFAR-100",
+    "mobilenet": "MobileNet v1 0.25 on ImageNet",
+}
+OURS = ("best", "best-anytime")
+OWN_NETWORKS = (
+    ("cifar-snnc", "FTBC", "SNNC-AP", False),
+    ("cifar10", "FTBC (+QCFS)", "QCFS", True),
+    ("cifar100", "FTBC (+QCFS)", "QCFS", True),
+    ("cifar-rts", "FTBC (+RTS)", "RTS", True),
+)
+"""Experiments of `ftbc reproduce` on networks of the package, and which of two methods the paper finds better."""
+
+Figures = dict[tuple[str, int], float]
+"""Accuracy by method and T."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one file of ``ftbc compare --csv`` says."""
+
+    figures: Figures
+    plain: frozenset[str]
+    spikes: dict[str, str]
+    ann: dict[int, float]
+    images: dict[int, int]
+    calibration: int
+
+    @property
+    def methods(self) -> list[str]:
+        """In the order of the file."""
+        return list(self.spikes)
+
+    @property
+    def steps(self) -> list[int]:
+        """Every T that something was measured at."""
+        return sorted({t for _, t in self.figures})
+
+
+def read(path: Path) -> Measured:
+    """Read what was measured; methods without a figure are left out.
+
+    plain: methods with binary spikes, one step at a time and no extra ones, which can be compared at the same T.
+    """
+    with path.open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["accuracy"]]
+    by_step = {int(row["steps"]): row for row in rows}
+    alike = [r for r in rows if r["levels"] == "binary" and r["extra_steps"] == "0" and r["steppable"] == "True"]
+    return Measured(
+        {(row["recipe"], int(row["steps"])): float(row["accuracy"]) for row in rows},
+        frozenset(row["recipe"] for row in alike),
+        {row["recipe"]: row["levels"] for row in rows},
+        {t: float(row["ann_accuracy"]) for t, row in by_step.items()},
+        {t: int(row["test_images"]) for t, row in by_step.items()},
+        max((int(row["calibration_images"]) for row in rows), default=0),
+    )
+
+
+def accuracies(name: str, folder: Path = FOLDER) -> str:
+    """The table of one network: the best of the methods that can be compared is bold at each T."""
+    path = folder / f"{name}.csv"
+    if not path.exists():
+        return f"*Not measured yet: there is no `results/compare/{path.name}`.*"
+    found = read(path)
+    largest = {t: max(found.figures.get((method, t), 0.0) for method in found.plain) for t in found.steps}
+
+    def cell(method: str, t: int) -> str:
+        figure = found.figures.get((method, t))
+        if figure is None:
+            return "-"
+        marked = method in found.plain and figure == largest[t]
+        return f"**{figure:.2f}**" if marked else f"{figure:.2f}"
+
+    rows = [[f"`{method}`", found.spikes[method], *(cell(method, t) for t in found.steps)] for method in found.methods]
+    rows.append(["the ANN", "", *(f"{found.ann[t]:.2f}" for t in found.steps)])
+    rows.append(["test images", "", *(f"{found.images[t]:,}" for t in found.steps)])
+    head = f"**{NETWORKS[name]}**, accuracy in %, a draw of {found.calibration:,} calibration images at most."
+    return head + "\n\n" + table(["method", "spikes", *(f"T = {t}" for t in found.steps)], rows)
+
+
+def claims(folder: Path = FOLDER, reproduced: Path = REPRODUCED) -> str:
+    """Each claim on each network: where it holds, and with what figures it does not."""
+    lines = []
+    for name, title in NETWORKS.items():
+        if (folder / f"{name}.csv").exists():
+            found = read(folder / f"{name}.csv")
+            lines += [
+                _claim("FTBC is at least SNNC-LP", title, found.figures, "ftbc", "snnc-lp", strict=False),
+                _claim("FTBC is at least SNNC-AP", title, found.figures, "ftbc", "snnc-ap", strict=False),
+                _best(title, found),
+            ]
+    for experiment, first, second, strict in OWN_NETWORKS:
+        words = f"{first} is {'above' if strict else 'at least'} {second}"
+        for part, figures in _reproduced(reproduced / f"{experiment}.csv").items():
+            lines.append(_claim(words, f"own {part}", figures, first, second, strict))
+    kept = [line for line in lines if line is not None]
+    if not kept:
+        return "*Not measured yet.*"
+    return table(["claim", "network", "holds at T =", "does not at T ="], kept)
+
+
+def _claim(words: str, network: str, figures: Figures, first: str, second: str, strict: bool) -> list[str] | None:
+    pairs = {
+        t: (figures[first, t], figures[second, t]) for _, t in figures if {(first, t), (second, t)} <= set(figures)
+    }
+    if not pairs:
+        return None
+    holds = [t for t, (a, b) in sorted(pairs.items()) if a > b or (a == b and not strict)]
+    fails = [f"{t} ({a:.2f} against {b:.2f})" for t, (a, b) in sorted(pairs.items()) if t not in holds]
+    return [words, network, ", ".join(map(str, holds)) or "-", ", ".join(fails) or "-"]
+
+
+def _best(network: str, found: Measured) -> list[str] | None:
+    """Whether `best` is above every other method that can be compared with it."""
+    figures = dict(found.figures)
+    for t in found.steps:
+        others = [figures[m, t] for m in found.plain if m not in OURS and (m, t) in figures]
+        if others:
+            figures["any other", t] = max(others)
+    words = "`best` is above every other method with binary spikes and no extra steps"
+    return _claim(words, network, figures, "best", "any other", strict=True)
+
+
+def _reproduced(path: Path) -> dict[str, Figures]:
+    """Accuracies by part of an experiment of `ftbc reproduce`."""
+    found: dict[str, Figures] = {}
+    if path.exists():
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                if row["here"]:
+                    found.setdefault(row["part"], {})[row["method"], int(row["steps"])] = float(row["here"])
+    return found
+
+
+def blocks(folder: Path = FOLDER, reproduced: Path = REPRODUCED) -> dict[str, Callable[[], str]]:
+    """The blocks of the page by name."""
+    tables = {name: (lambda name=name: accuracies(name, folder)) for name in NETWORKS}
+    return {**tables, "claims": lambda: claims(folder, reproduced)}
+
+
+def main() -> None:
+    """Fill the page, or print it."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.comparisons", description=__doc__)
+    parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE}")
+    if parser.parse_args().write:
+        fill(PAGE, blocks())
+    else:
+        print("\n\n".join(make() for make in blocks().values()))
+
+
+if __name__ == "__main__":
+    main()

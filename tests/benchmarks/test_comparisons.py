@@ -1,0 +1,69 @@
+"""The tables of docs/comparison.md are made of results, and its claims are checked against them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("benchmarks", reason="not part of a source distribution")
+
+from benchmarks import comparisons
+from benchmarks.page import filled
+
+ROOT = Path(__file__).parents[2]
+HEAD = "recipe,steps,accuracy,ann_accuracy,test_images,calibration_images,levels,extra_steps,steppable"
+ROWS = """
+snnc-lp,1,20.0,90.0,10000,256,binary,0,True
+snnc-lp,32,80.0,90.5,2000,256,binary,0,True
+ftbc,1,10.0,90.0,10000,256,binary,0,True
+ftbc,32,80.0,90.5,2000,256,binary,0,True
+best,1,60.0,90.0,10000,1024,binary,0,True
+best,32,79.0,90.5,2000,1024,binary,0,True
+srp,32,89.0,90.5,2000,1024,binary,4,True
+differential,1,75.0,90.0,10000,0,multi-level,0,True
+tsc,1,,90.0,,,ternary,0,True
+"""
+REPRODUCED = """part,method,steps,here
+VGG-16,QCFS,1,50.0
+VGG-16,FTBC (+QCFS),1,60.0
+VGG-16,QCFS,2,70.0
+VGG-16,FTBC (+QCFS),2,70.0
+VGG-16,FTBC (+QCFS),4,
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "resnet20.csv").write_text(HEAD + ROWS)
+    (tmp_path / "cifar10.csv").write_text(REPRODUCED)
+    return tmp_path
+
+
+def test_tables_mark_what_can_be_compared(folder: Path) -> None:
+    lines = comparisons.accuracies("resnet20", folder).splitlines()
+    assert lines[0].startswith("**ResNet-20 on CIFAR-10**") and "1,024 calibration images" in lines[0]
+    assert "| `best` | binary | **60.00** | 79.00 |" in lines
+    assert "| `ftbc` | binary | 10.00 | **80.00** |" in lines and "| `snnc-lp` | binary | 20.00 | **80.00** |" in lines
+    assert "| `differential` | multi-level | 75.00 | - |" in lines and "| `srp` | binary | - | 89.00 |" in lines
+    assert "| test images |  | 10,000 | 2,000 |" in lines and not any("tsc" in line for line in lines)
+
+
+def test_claims_are_checked_at_each_step(folder: Path) -> None:
+    lines = comparisons.claims(folder, folder).splitlines()
+    assert "| FTBC is at least SNNC-LP | ResNet-20 on CIFAR-10 | 32 | 1 (10.00 against 20.00) |" in lines
+    assert any(
+        line.startswith("| `best` is above every") and "| 1 | 32 (79.00 against 80.00) |" in line for line in lines
+    )
+    assert "| FTBC (+QCFS) is above QCFS | own VGG-16 | 1 | 2 (70.00 against 70.00) |" in lines
+    assert not any("SNNC-AP" in line for line in lines), "nothing is claimed of what was not measured"
+
+
+def test_nothing_measured_yet(tmp_path: Path) -> None:
+    assert all("Not measured" in make() for make in comparisons.blocks(tmp_path, tmp_path).values())
+
+
+def test_the_page_shows_the_results_of_the_repository() -> None:
+    page = (ROOT / "docs" / "comparison.md").read_text()
+    wanted = comparisons.blocks(ROOT / "results" / "compare", ROOT / "results" / "reproduce")
+    assert filled(page, wanted) == page, "run python -m benchmarks.comparisons --write"
