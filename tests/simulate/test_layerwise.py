@@ -1,0 +1,61 @@
+"""Layer by layer in several threads: each has images and neurons of its own, and all give what one gives."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import ftbc
+from ftbc.neuron.integrate_fire import IntegrateFire
+from ftbc.simulate import layerwise
+from tests.networks import depthwise, plain, residual, settled
+
+module = importlib.import_module("ftbc.simulate.layerwise")
+
+
+@pytest.fixture
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(module, "_WORTH_A_THREAD", 1)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("make", [plain, residual, depthwise])
+@pytest.mark.parametrize("time_first", [False, True])
+def test_two_threads_give_what_one_gives(make, time_first: bool, two_threads: None, monkeypatch) -> None:
+    torch.manual_seed(0)
+    model = settled(make()).double()
+    shape = (13, 3, 8, 8)
+    snn = ftbc.convert(model, torch.rand(shape).double(), steps=5)
+    x = torch.rand((5, *shape) if time_first else shape).double()
+    seen = set()
+    run = IntegrateFire.consume
+    monkeypatch.setattr(
+        IntegrateFire, "consume", lambda self, x: (seen.add((threading.get_ident(), x.shape[1])), run(self, x))[1]
+    )
+    with torch.no_grad():
+        found = layerwise(snn.graph, x, 5, time_first)
+    assert {images for _, images in seen} == {6, 7} and threading.get_ident() not in {thread for thread, _ in seen}
+    torch.set_num_threads(1)
+    assert torch.allclose(layerwise(snn.graph, x, 5, time_first), found, rtol=0, atol=1e-12)
+    neurons = [node.module for node in snn.graph.of_type(IntegrateFire)]
+    assert all(neuron.v is None and neuron.t == 0 for neuron in neurons), "a state that nobody sees"
+
+
+def test_an_observer_sees_all_images_at_once(two_threads: None) -> None:
+    snn = ftbc.convert(settled(plain()), torch.rand(8, 3, 8, 8).double(), steps=2)
+    seen = []
+    with torch.no_grad():
+        layerwise(
+            snn.graph,
+            torch.rand(8, 3, 8, 8).double(),
+            2,
+            observe=lambda node, ins, out, first: seen.append(out.shape[1]),
+        )
+    assert set(seen) == {8}
