@@ -41,13 +41,13 @@ def layerwise(
     may take over the images and steps taken at once; by default `cache.budget`.
     """
     (images, chunk), dim = portion(graph, steps, room), 1 if time_first else 0
+    count = x.shape[dim]
 
     def share(first: int, last: int) -> list[Tensor]:
-        own = graph if observe is not None else twin(graph)
+        own = graph if last - first == count else twin(graph)
         parts = x.narrow(dim, first, last - first).split(images, dim)
         return [_in_chunks(own, part, steps, chunk, time_first, observe) for part in parts]
 
-    count = x.shape[dim]
     # A thread for each share of the images loses less than torch's own, which meet after every operation.
     side_by_side = observe is None and x.device.type == "cpu" and not torch.is_grad_enabled()
     work = sum(torch.Size(node.shape).numel() for node in graph.of_type(Temporal)) * steps * count
