@@ -34,14 +34,19 @@ def test_two_threads_give_what_one_gives(make, time_first: bool, two_threads: No
     shape = (13, 3, 8, 8)
     snn = ftbc.convert(model, torch.rand(shape).double(), steps=5)
     x = torch.rand((5, *shape) if time_first else shape).double()
-    seen = set()
-    run = IntegrateFire.consume
-    monkeypatch.setattr(
-        IntegrateFire, "consume", lambda self, x: (seen.add((threading.get_ident(), x.shape[1])), run(self, x))[1]
-    )
+    images = set()
+    run, both_are_here = IntegrateFire.consume, threading.Barrier(2, timeout=60)
+
+    def together(self, x):
+        images.add(x.shape[1])
+        both_are_here.wait()  # in one layer at one time: what they share, they would spoil
+        return run(self, x)
+
+    monkeypatch.setattr(IntegrateFire, "consume", together)
     with torch.no_grad():
         found = layerwise(snn.graph, x, 5, time_first)
-    assert {images for _, images in seen} == {6, 7} and threading.get_ident() not in {thread for thread, _ in seen}
+    assert images == {6, 7}
+    monkeypatch.setattr(IntegrateFire, "consume", run)
     torch.set_num_threads(1)
     assert torch.allclose(layerwise(snn.graph, x, 5, time_first), found, rtol=0, atol=1e-12)
     neurons = [node.module for node in snn.graph.of_type(IntegrateFire)]

@@ -59,10 +59,15 @@ def twin(graph: Graph) -> Graph:
     """The same graph, for another thread: weights are shared, but each neuron has a state of its own."""
     own = copy.copy(graph)
     own.nodes = {
-        node.name: replace(node, module=copy.copy(node.module)) if isinstance(node.module, Temporal) else node
+        node.name: replace(node, module=_with_own_state(node.module)) if isinstance(node.module, Temporal) else node
         for node in graph
     }
     return own
+
+
+def _with_own_state(neurons: Temporal) -> Temporal:
+    shared = {id(tensor): tensor for tensor in (*neurons.parameters(), *neurons.buffers())}
+    return copy.deepcopy(neurons, shared)
 
 
 def portion(graph: Graph, steps: int, room: int | None = None) -> tuple[int, int]:
