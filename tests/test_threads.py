@@ -47,3 +47,14 @@ def test_what_goes_wrong_in_a_thread_is_told(three_threads: None) -> None:
 
     with pytest.raises(ValueError, match="here"):
         over_images(fail, 3, worth=3)
+
+
+def test_what_is_shared_out_is_not_shared_out_again(three_threads: None) -> None:
+    def again(first: int, last: int) -> list[tuple[int, int]]:
+        torch.set_num_threads(3)  # as where torch cannot be told to work in one thread alone
+        try:
+            return over_images(lambda *part: part, last - first, worth=9)
+        finally:
+            torch.set_num_threads(1)
+
+    assert over_images(again, 9, worth=3) == [[(0, 3)]] * 3

@@ -9,12 +9,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, local
 from typing import TypeVar
 
 import torch
 
 Result = TypeVar("Result")
+
+_this_thread = local()
 
 
 def over_images(work: Callable[[int, int], Result], images: int, worth: int) -> list[Result]:
@@ -24,7 +26,7 @@ def over_images(work: Callable[[int, int], Result], images: int, worth: int) -> 
     does in that thread alone, and without gradients.
     """
     threads = min(torch.get_num_threads(), images, worth)
-    if threads <= 1:
+    if threads <= 1 or getattr(_this_thread, "is_one_of_several", False):
         return [work(0, images)]
     bounds = [images * k // threads for k in range(threads + 1)]
     return list(_pool(threads).map(torch.no_grad()(work), bounds[:-1], bounds[1:]))
@@ -36,8 +38,9 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     all_here = Barrier(threads)
 
     def alone() -> None:
+        _this_thread.is_one_of_several = True
         torch.set_num_threads(1)
-        assert torch.get_num_threads() == 1  # asked once, a thread keeps its number whatever others set
+        torch.get_num_threads()  # asked once, a thread keeps its number whatever others set
         all_here.wait()
 
     pool = ThreadPoolExecutor(threads, thread_name_prefix="ftbc", initializer=alone)
