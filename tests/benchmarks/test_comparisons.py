@@ -20,6 +20,8 @@ ftbc,1,10.0,90.0,10000,256,binary,0,True
 ftbc,32,80.0,90.5,2000,256,binary,0,True
 best,1,60.0,90.0,10000,1024,binary,0,True
 best,32,79.0,90.5,2000,1024,binary,0,True
+best,64,79.0,90.5,2000,1024,binary,0,True
+ftbc,64,70.0,90.5,2000,256,binary,0,True
 srp,32,89.0,90.5,2000,1024,binary,4,True
 differential,1,75.0,90.0,10000,0,multi-level,0,True
 tsc,1,,90.0,,,ternary,0,True
@@ -43,10 +45,13 @@ def folder(tmp_path: Path) -> Path:
 def test_tables_mark_what_can_be_compared(folder: Path) -> None:
     lines = comparisons.accuracies("resnet20", folder).splitlines()
     assert lines[0].startswith("**ResNet-20 on CIFAR-10**") and "1,024 calibration images" in lines[0]
-    assert "| `best` | binary | **60.00** | 79.00 |" in lines
-    assert "| `ftbc` | binary | 10.00 | **80.00** |" in lines and "| `snnc-lp` | binary | 20.00 | **80.00** |" in lines
-    assert "| `differential` | multi-level | 75.00 | - |" in lines and "| `srp` | binary | - | 89.00 |" in lines
-    assert "| test images |  | 10,000 | 2,000 |" in lines and not any("tsc" in line for line in lines)
+    assert "| `best` | binary | **60.00** | 79.00 | **79.00** |" in lines
+    assert (
+        "| `ftbc` | binary | 10.00 | **80.00** | 70.00 |" in lines
+        and "| `snnc-lp` | binary | 20.00 | **80.00** | - |" in lines
+    )
+    assert "| `differential` | multi-level | 75.00 | - | - |" in lines and "| `srp` | binary | - | 89.00 | - |" in lines
+    assert "| test images |  | 10,000 | 2,000 | 2,000 |" in lines and not any("tsc" in line for line in lines)
 
 
 def test_claims_are_checked_at_each_step(folder: Path) -> None:
