@@ -1,4 +1,4 @@
-"""The tables of docs/comparison.md: every training-free method on networks that others trained, and claims about them.
+"""The tables of docs/comparison.md: methods side by side, most on networks that others trained, and claims about them.
 
     ftbc compare ... --csv results/compare/NAME.csv      # the commands are on the page
     python -m benchmarks.comparisons --write
@@ -124,13 +124,12 @@ def claims(folder: Path = FOLDER, reproduced: Path = REPRODUCED) -> str:
 
 
 def _claim(words: str, network: str, figures: Figures, first: str, second: str, strict: bool) -> list[str] | None:
-    pairs = {
-        t: (figures[first, t], figures[second, t]) for _, t in figures if {(first, t), (second, t)} <= set(figures)
-    }
+    both = sorted(t for method, t in figures if method == first and (second, t) in figures)
+    pairs = {t: (figures[first, t], figures[second, t]) for t in both}
     if not pairs:
         return None
-    holds = [t for t, (a, b) in sorted(pairs.items()) if a > b or (a == b and not strict)]
-    fails = [f"{t} ({a:.2f} against {b:.2f})" for t, (a, b) in sorted(pairs.items()) if t not in holds]
+    holds = [t for t, (a, b) in pairs.items() if a > b or (a == b and not strict)]
+    fails = [f"{t} ({a:.2f} against {b:.2f})" for t, (a, b) in pairs.items() if t not in holds]
     return [words, network, ", ".join(map(str, holds)) or "-", ", ".join(fails) or "-"]
 
 
