@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 
 import numpy as np
 import pytest
@@ -11,41 +13,42 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ftbc.simulate.event import jobs as jobs_module
-from ftbc.simulate.event.jobs import Job, jobs_of, lattices
+from ftbc.simulate.event.jobs import Job, _often, jobs_of, lattices
 from ftbc.simulate.event.kernel import COLLECT_1, COLLECT_9, SPREADS, SUMS, spread, spread_sums
+from ftbc.simulate.event.packed import digits
 from ftbc.simulate.event.paths import Path
 from ftbc.simulate.event.vector import Block
 
 quick = settings(deadline=None, derandomize=True, max_examples=200)
 
 
-def reached(y: int, size: int, pool: int, stride: int, padding: int, kernel: int) -> set[tuple[int, int]]:
+def reached(y: int, size: int, stride: int, padding: int, kernel: int) -> set[tuple[int, int]]:
     """Output rows that a spike in row y reaches, each with the index of its weight; by trying all."""
-    place = y // pool
-    if place >= size // pool:
-        return set()
     outputs = range(-kernel - padding, size + kernel + padding)
-    return {(out, i) for out in outputs for i in range(kernel) if out * stride + i - padding == place}
+    return {(out, i) for out in outputs for i in range(kernel) if out * stride + i - padding == y}
 
 
 @quick
-@given(*[st.integers(low, high) for low, high in ((1, 12), (1, 4), (1, 4), (0, 4), (1, 7))])
-def test_lattices(size: int, pool: int, stride: int, padding: int, kernel: int) -> None:
+@given(*[st.integers(low, high) for low, high in ((1, 12), (1, 4), (0, 4), (1, 7))])
+def test_lattices(size: int, stride: int, padding: int, kernel: int) -> None:
     found = set()
-    for lattice in lattices(size, pool, stride, padding, kernel):
+    for lattice in lattices(size, stride, padding, kernel):
         for j in range(lattice.count):
             for offset, i in enumerate(lattice.weights):
                 entry = (lattice.first + j * lattice.step, lattice.low + j + offset, i)
                 assert entry not in found, "a spike is counted twice"
                 found.add(entry)
-    assert found == {(y, *pair) for y in range(size) for pair in reached(y, size, pool, stride, padding, kernel)}
+    assert found == {(y, *pair) for y in range(size) for pair in reached(y, size, stride, padding, kernel)}
 
 
 tables = {spread_sums(*shape): (shape[2], channels) for shape, channels in SUMS.items()}
 
 
-def carried_out(jobs: list[Job], words: np.ndarray, rows: int, columns: int, channels: int) -> np.ndarray:
-    """What jobs add to the membranes ``[rows, columns, channels]``, done one spike at a time."""
+def carried_out(jobs: list[Job], words: np.ndarray, each: int, rows: int, columns: int, channels: int) -> np.ndarray:
+    """What jobs add to the membranes ``[rows, columns, channels]``, done one spike at a time.
+
+    words: ``[rows, columns, digits * each]``.
+    """
     margin = 40
     v = np.zeros((rows + 2 * margin, columns + 2 * margin, channels))
     for job in jobs:
@@ -59,14 +62,16 @@ def carried_out(jobs: list[Job], words: np.ndarray, rows: int, columns: int, cha
                         bits = _bits(words[place[0] + i, place[1] + j, job.first[2]])[:channels]
                         v[y, x] += bits * job.weights[i, j]
                     continue
-                bits = _bits(words[place[0], place[1], job.first[2]]) & _bits(job.bits)
+                digits = [_bits(words[*place, job.first[2] + each * d]) & _bits(job.bits) for d in range(job.digits)]
+                bits = digits[0]
                 if job.kind in tables:
                     groups, channels_of_one = tables[job.kind]
                     by_group = bits[: groups * channels_of_one].reshape(groups, -1)
-                    assert not bits[groups * channels_of_one :].any()
+                    assert job.digits == 1 and not bits[groups * channels_of_one :].any()
                     added = job.weights[np.arange(groups), by_group @ (1 << np.arange(channels_of_one))].sum(0)
                 else:
-                    added = np.tensordot(bits[: len(job.weights)].astype(float), job.weights, 1)
+                    counts = np.sum([2**d * bits for d, bits in enumerate(digits)], 0)
+                    added = np.tensordot(counts[: len(job.weights)], job.weights, 1)
                 assert added.shape[:2] == job.reach
                 v[y : y + job.reach[0], x : x + job.reach[1]] += added
     return v[margin : margin + rows, margin : margin + columns]
@@ -76,11 +81,15 @@ def _bits(word: int) -> np.ndarray:
     return np.array([int(word) >> c & 1 for c in range(64)], bool)
 
 
+def sums(spikes: torch.Tensor, pool: tuple[int, int]) -> torch.Tensor:
+    return torch.nn.functional.avg_pool2d(spikes, pool, pool, divisor_override=1)
+
+
 def naive(path: Path, spikes: torch.Tensor, shape: tuple[int, int, int]) -> np.ndarray:
     """The same by torch: sums over windows, zeros around, a convolution."""
     weight = path.weight
     assert weight is not None
-    pooled = torch.nn.functional.avg_pool2d(spikes, path.pool, path.pool, divisor_override=1)
+    pooled = sums(spikes, path.pool)
     if path.whole:
         return torch.einsum("oc,c->o", weight.flatten(1), spikes.flatten()).view(1, 1, -1).numpy()
     sides = [
@@ -108,14 +117,16 @@ def check(path: Path, source: Shape3, output: Shape3, block: Block, density: flo
     """The jobs of all blocks, which do what the path says."""
     generator = torch.Generator().manual_seed(1)
     spikes = (torch.rand(source, generator=generator) < 0.4).double()
-    words = np.zeros((*source[1:], -(-source[0] // 64)), object)
-    for c, y, x in np.argwhere(spikes.numpy()):
-        words[y, x, c // 64] += 1 << int(c % 64)
+    pooled, each = sums(spikes, path.pool).numpy(), -(-source[0] // 64)
+    words = np.zeros((*pooled.shape[1:], each * digits(path.pool)), object)
+    for c, y, x in np.argwhere(pooled):
+        for digit in range(digits(path.pool)):
+            words[y, x, c // 64 + each * digit] += (int(pooled[c, y, x]) >> digit & 1) << int(c % 64)
     wanted = naive(path, spikes, output)
     jobs = []
     for begin in range(0, output[0], block.channels):
         part = jobs_of(path, source, output, block, begin, density)
-        found = carried_out(part, words, *output[1:], block.channels)
+        found = carried_out(part, words, each, *output[1:], block.channels)
         filled = np.zeros_like(found)
         filled[..., : wanted[..., begin : begin + block.channels].shape[-1]] = wanted[
             ..., begin : begin + block.channels
@@ -144,6 +155,24 @@ def test_spikes_are_spread(size, pool, stride, padding, kernel, block, depthwise
     weight = weights(3, 1, *kernel) if depthwise else weights(4, 3, *kernel)
     path = Path("source", weight, pool, stride, padding, depthwise)
     check(path, (3, *size), (len(weight), *output), block)
+
+
+@pytest.mark.parametrize(("density", "counts"), [(0.0, {3}), (0.5, {1})])
+def test_sums_over_a_pool_are_read_as_a_whole_or_a_digit_at_a_time(density: float, counts: set[int]) -> None:
+    path = Path("source", weights(16, 16, 3, 3), pool=(2, 2), padding=(1, 1))
+    jobs = check(path, (16, 8, 8), (16, 4, 4), Block("int16", 16), density)
+    assert {job.digits for job in jobs} == counts
+    assert [job.first[2] for job in jobs] == list(range(4 - next(iter(counts)))), "a job for each digit, or one for all"
+
+
+@given(st.floats(0, 1), st.integers(1, 9))
+def test_how_often_a_digit_is_one(density: float, pixels: int) -> None:
+    wanted = [0.0] * pixels.bit_length()
+    for fired in itertools.product((0, 1), repeat=pixels):
+        chance = math.prod(density if f else 1 - density for f in fired)
+        for digit in range(pixels.bit_length()):
+            wanted[digit] += chance * (sum(fired) >> digit & 1)
+    assert _often(density, pixels) == pytest.approx(wanted, abs=1e-12)
 
 
 @pytest.mark.parametrize("depthwise", [True, False])

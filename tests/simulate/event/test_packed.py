@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from ftbc.simulate.event.packed import Packed
+from ftbc.simulate.event.packed import Packed, digits
 
 SHAPES = [
     (1,),
@@ -69,3 +69,21 @@ def test_in_two_threads() -> None:
         assert torch.equal(packed.unpack(torch.float32), s)
     finally:
         torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 6), (70, 5, 7), (130, 6, 2)], ids=str)
+@pytest.mark.parametrize("pool", [(1, 1), (2, 2), (1, 2), (3, 2), (4, 2)])
+def test_sums_over_a_pool(shape: tuple[int, int, int], pool: tuple[int, int]) -> None:
+    s = spikes(shape, 2, 3)
+    sums = Packed.of(s, 2).pooled(pool)
+    wanted = torch.nn.functional.avg_pool2d(s, pool, pool, divisor_override=1)
+    each = -(-shape[0] // 64)
+    parts = [
+        2**digit
+        * Packed(np.ascontiguousarray(sums.words[..., each * digit : each * digit + each]), sums.shape).unpack(
+            torch.float32
+        )
+        for digit in range(digits(pool))
+    ]
+    assert torch.equal(torch.stack(parts).sum(0), wanted)
+    assert sums.words.shape[-1] == each * digits(pool)

@@ -16,6 +16,7 @@ from ftbc.simulate.event import vector
 from ftbc.simulate.event.kernel import SUMS, put_scaled
 from ftbc.simulate.event.vector import (
     Block,
+    add_counted_rows,
     add_rows,
     add_sums,
     add_where,
@@ -69,6 +70,9 @@ def operations(element: str, channels: int) -> Callable[..., Any]:
             put_spikes(element, channels, at, word)
         elif what == 3:
             copy_block(element, channels, at, weights)
+        elif what == 4:
+            row, channel, digit = np.uint64(5) * pixel, np.uint64(6) * pixel, np.uint64(16)
+            add_counted_rows(element, channels, 3, 2, at, row, weights, channel, word, other, digit, np.uint64(3))
 
     def call(what: int, v: np.ndarray, w: np.ndarray, word: Any = 0, more: np.ndarray | None = None) -> None:
         places = [np.uint64(values.ctypes.data) for values in (v, w, v if more is None else more)]
@@ -77,7 +81,7 @@ def operations(element: str, channels: int) -> Callable[..., Any]:
     return call
 
 
-ROWS, WHERE, PUT, COPY = range(4)
+ROWS, WHERE, PUT, COPY, COUNTED = range(5)
 
 
 @every_block
@@ -90,6 +94,21 @@ def test_rows_of_weights_are_added_for_each_bit(element: str, channels: int) -> 
         wanted[:, :3] += weights[bits_of(word, 64)].sum(0, dtype=element)
         run(ROWS, v, weights, word)
         assert np.array_equal(v, wanted)
+
+
+@every_block
+@pytest.mark.parametrize("empty", [(), (0,), (1,), (2,), (0, 1, 2)], ids=str)
+def test_rows_are_added_as_often_as_digits_say(element: str, channels: int, empty: tuple[int, ...]) -> None:
+    weights, used = numbers((64, 2, 3, channels), element), (1 << 64) - 3  # but for channel 1
+    digits = np.zeros((3, 2), np.uint64)  # whose words lie 16 bytes apart
+    digits[:, 0] = words(4)[:-1]
+    digits[list(empty)] = 0
+    counts = sum(2**d * bits_of(int(word) & used, 64).astype(element) for d, word in enumerate(digits[:, 0]))
+    v = numbers((2, 5, channels), element)
+    wanted = v.copy()
+    wanted[:, :3] += np.einsum("c,cijk->ijk", counts, weights).astype(element)
+    operations(element, channels)(COUNTED, v, weights, used, digits)
+    assert np.array_equal(v, wanted)
 
 
 @every_block

@@ -1,16 +1,19 @@
 """A path's weights as jobs of the kernel: which pixels to walk over, and where each spike's row of weights goes.
 
-A spike at row y of the source stands, after pooling by k, in row Y = y // k, and reaches the output rows
-(Y + padding - i) / stride for those i of 0 .. rows - 1 that divide. So with Y = stride * j + q, for each q
+A spike at row y of the source reaches the output rows (y + padding - i) / stride for those i of 0 .. rows - 1 that
+divide. So with y = stride * j + q, for each q
 
     output row = j + a - m ,   a = (q + padding) // stride ,   i = (q + padding) % stride + stride * m ,
 
-a convolution without stride over every ``stride * k``-th row, and each such lattice is a job. The same for columns.
+a convolution without stride over every ``stride``-th row, and each such lattice is a job. The same for columns. Of a
+source that is pooled first, each binary digit of the sums (`packed`) is a source of its own, whose spikes count 1, 2,
+4 ... times.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +22,7 @@ import numpy as np
 from ftbc.graph.ir import Shape
 from ftbc.simulate.cache import second_cache
 from ftbc.simulate.event.kernel import COLLECT_1, COLLECT_9, SPREADS, SUMS, fits, spread, spread_sums
+from ftbc.simulate.event.packed import Pool, pooled_shape
 from ftbc.simulate.event.paths import Path, plane
 from ftbc.simulate.event.vector import Block
 
@@ -35,15 +39,15 @@ class Lattice:
     weights: tuple[int, ...]
 
 
-def lattices(size: int, pool: int, stride: int, padding: int, kernel: int) -> list[Lattice]:
+def lattices(size: int, stride: int, padding: int, kernel: int) -> list[Lattice]:
     """The lattices of one dimension."""
     found = []
     for q in range(stride):
         a, i = divmod(q + padding, stride)
         weights = tuple(range(i, kernel, stride))[::-1]
-        count = len(range(q, size // pool, stride))
-        for r in range(pool if count and weights else 0):
-            found.append(Lattice(q * pool + r, stride * pool, count, a - len(weights) + 1, weights))
+        count = len(range(q, size, stride))
+        if count and weights:
+            found.append(Lattice(q, stride, count, a - len(weights) + 1, weights))
     return found
 
 
@@ -51,14 +55,15 @@ def lattices(size: int, pool: int, stride: int, padding: int, kernel: int) -> li
 class Job:
     """A row of the kernel's table, before addresses are known.
 
-    kind: see `kernel`; first: row, column and word of the source at which the lattice begins; step, count: of its rows
-    and columns; weights: as the operation of `vector` wants them; target: output row and column of the first membrane,
-    which may lie in the margin; bits: the channels that have weights; reach: rows and columns of membranes for each
-    spike.
+    kind: see `kernel`; source: the layer that fires, over which pool its spikes are added up; first: row, column and
+    word of that at which the lattice begins; step, count: of its rows and columns; weights: as the operation of
+    `vector` wants them; target: output row and column of the first membrane, which may lie in the margin; bits: the
+    channels that have weights; reach: rows and columns of membranes for each spike; digits: of the sums that it reads,
+    from that word on.
     """
 
     kind: int
-    source: str
+    source: tuple[str, Pool]
     first: tuple[int, int, int]
     step: tuple[int, int]
     count: tuple[int, int]
@@ -66,6 +71,7 @@ class Job:
     target: tuple[int, int]
     bits: int
     reach: tuple[int, int]
+    digits: int = 1
 
 
 SUMS_ABOVE = {8: 0.04, 4: 0.12}
@@ -79,20 +85,43 @@ def jobs_of(
 
     density: how often a neuron of the source fires at a step.
     """
-    assert path.weight is not None
+    shape = pooled_shape(source_shape, path.pool)
     if path.depthwise:
-        return list(_collect(path, source_shape, output_shape, block, begin))
-    if path.whole:
-        return list(_whole(path, source_shape, block, begin))
-    jobs = _spread(path, source_shape, block, begin)
-    return [_by_sums(job, block, density) for job in jobs]
+        whole_sums = list(_collect(path, shape, output_shape, block, begin))
+    else:
+        whole_sums = list((_whole if path.whole else _spread)(path, shape, block, begin))
+    words, often = -(-shape[0] // 64), _often(density, path.pool[0] * path.pool[1])
+    return [job for whole in whole_sums for job in _by_digit(whole, words, often, block)]
 
 
-def _spread(path: Path, source_shape: Shape, block: Block, begin: int) -> Iterator[Job]:
+def _by_digit(job: Job, words: int, often: list[float], block: Block) -> list[Job]:
+    """A job of sums as it is, or as a job for each of their digits where that is faster, or the only way."""
+    collects = job.kind in (COLLECT_1, COLLECT_9)
+    found = []
+    for digit, density in enumerate(often):
+        row, column, word = job.first
+        times = dataclasses.replace(job, first=(row, column, word + digit * words), weights=job.weights * 2**digit)
+        found.append(times if collects else _by_sums(times, block, density))
+    if collects or found[0].kind != job.kind:
+        return found
+    return [dataclasses.replace(job, digits=len(often))]
+
+
+def _often(density: float, pixels: int) -> list[float]:
+    """How often each binary digit of a sum over so many pixels is 1, if they fire as often as this, and each by itself.
+
+    >>> _often(0.5, 2)
+    [0.5, 0.25]
+    """
+    sums = [math.comb(pixels, k) * density**k * (1 - density) ** (pixels - k) for k in range(pixels + 1)]
+    return [sum(p for k, p in enumerate(sums) if k >> digit & 1) for digit in range(pixels.bit_length())]
+
+
+def _spread(path: Path, shape: Shape, block: Block, begin: int) -> Iterator[Job]:
     weights = _rows(path, block, begin)
-    channels, height, width = plane(source_shape)
-    down = lattices(height, path.pool[0], path.stride[0], path.padding[0], weights.shape[1])
-    along = lattices(width, path.pool[1], path.stride[1], path.padding[1], weights.shape[2])
+    channels, height, width = shape
+    down = lattices(height, path.stride[0], path.padding[0], weights.shape[1])
+    along = lattices(width, path.stride[1], path.padding[1], weights.shape[2])
     for word in range(-(-channels // 64)):
         rows_of_word = weights[64 * word : 64 * word + 64]
         bits = _used(rows_of_word)
@@ -101,10 +130,12 @@ def _spread(path: Path, source_shape: Shape, block: Block, begin: int) -> Iterat
         for y in down:
             for x in along:
                 taps = np.ascontiguousarray(rows_of_word[:, y.weights][:, :, x.weights])
-                yield from _tiled(path.source, word, bits, y, x, taps, block)
+                yield from _tiled((path.source, path.pool), word, bits, y, x, taps, block)
 
 
-def _tiled(source: str, word: int, bits: int, y: Lattice, x: Lattice, taps: np.ndarray, block: Block) -> Iterator[Job]:
+def _tiled(
+    source: tuple[str, Pool], word: int, bits: int, y: Lattice, x: Lattice, taps: np.ndarray, block: Block
+) -> Iterator[Job]:
     """One lattice, its targets cut into pieces that fit into the registers."""
     shapes = (shape for shape in SPREADS if shape[0] <= taps.shape[1] and shape[1] <= taps.shape[2])
     rows, columns = next((shape for shape in shapes if fits(block, *shape)), (1, 1))
@@ -146,9 +177,9 @@ def _by_sums(job: Job, block: Block, density: float) -> Job:
     return job
 
 
-def _whole(path: Path, source_shape: Shape, block: Block, begin: int) -> Iterator[Job]:
+def _whole(path: Path, shape: Shape, block: Block, begin: int) -> Iterator[Job]:
     """Weights of a flattened image: each pixel has its own."""
-    channels, height, width = plane(source_shape)
+    channels, height, width = shape
     weights = _rows(path, block, begin)
     for word in range(-(-channels // 64)):
         for y in range(height):
@@ -157,15 +188,14 @@ def _whole(path: Path, source_shape: Shape, block: Block, begin: int) -> Iterato
                 bits = _used(taps)
                 if bits:
                     row, column = Lattice(y, 1, 1, 0, (0,)), Lattice(x, 1, 1, 0, (0,))
-                    yield from _tiled(path.source, word, bits, row, column, taps, block)
+                    yield from _tiled((path.source, path.pool), word, bits, row, column, taps, block)
 
 
-def _collect(path: Path, source_shape: Shape, output_shape: Shape, block: Block, begin: int) -> Iterator[Job]:
+def _collect(path: Path, shape: Shape, output_shape: Shape, block: Block, begin: int) -> Iterator[Job]:
     """Depthwise weights: each membrane collects from the pixels of its window that lie inside the source."""
     assert path.weight is not None
-    _, height, width = plane(source_shape)
+    _, height, width = shape
     _, rows, columns = plane(output_shape)
-    height, width = height // path.pool[0], width // path.pool[1]
     weights = np.zeros((*path.weight.shape[2:], block.channels))
     part = path.weight[begin : begin + block.channels, 0].movedim(0, -1).numpy()
     weights[:, :, : part.shape[-1]] = part
@@ -174,20 +204,18 @@ def _collect(path: Path, source_shape: Shape, output_shape: Shape, block: Block,
         _inside(0, kernel[axis], size, out, path.stride[axis], path.padding[axis])
         for axis, (size, out) in enumerate(((height, rows), (width, columns)))
     ]
-    square = kernel == (3, 3) and path.pool == (1, 1) and all(last > first for first, last in inside)
+    square = kernel == (3, 3) and all(last > first for first, last in inside)
     if square:
-        yield _window(path, begin, inside[0], inside[1], (0, 0), (0, 0), weights, COLLECT_9)
+        yield _window(path, begin, inside[0], inside[1], (0, 0), weights, COLLECT_9)
     for i in range(kernel[0]):
         for j in range(kernel[1]):
             down = _inside(i, i + 1, height, rows, path.stride[0], path.padding[0])
             along = _inside(j, j + 1, width, columns, path.stride[1], path.padding[1])
             parts = _without(down, along, *inside) if square else [(down, along)]
             for ys, xs in parts:
-                for ry in range(path.pool[0]):
-                    for rx in range(path.pool[1]):
-                        if ys[0] < ys[1] and xs[0] < xs[1]:
-                            tap = weights[i : i + 1, j : j + 1]
-                            yield _window(path, begin, ys, xs, (i, j), (ry, rx), tap, COLLECT_1)
+                if ys[0] < ys[1] and xs[0] < xs[1]:
+                    tap = weights[i : i + 1, j : j + 1]
+                    yield _window(path, begin, ys, xs, (i, j), tap, COLLECT_1)
 
 
 Range = tuple[int, int]
@@ -207,27 +235,16 @@ def _without(down: Range, along: Range, inner_down: Range, inner_along: Range) -
     return [(top, along), (bottom, along), (inner_down, left), (inner_down, right)]
 
 
-def _window(
-    path: Path,
-    begin: int,
-    ys: Range,
-    xs: Range,
-    tap: tuple[int, int],
-    offset: tuple[int, int],
-    weights: np.ndarray,
-    kind: int,
-) -> Job:
+def _window(path: Path, begin: int, ys: Range, xs: Range, tap: tuple[int, int], weights: np.ndarray, kind: int) -> Job:
     first = [
-        (low * stride + t - pad) * pool + r
-        for low, stride, t, pad, pool, r in zip(
-            (ys[0], xs[0]), path.stride, tap, path.padding, path.pool, offset, strict=True
-        )
+        low * stride + t - pad
+        for low, stride, t, pad in zip((ys[0], xs[0]), path.stride, tap, path.padding, strict=True)
     ]
     return Job(
         kind=kind,
-        source=path.source,
+        source=(path.source, path.pool),
         first=(first[0], first[1], begin // 64),
-        step=(path.stride[0] * path.pool[0], path.stride[1] * path.pool[1]),
+        step=path.stride,
         count=(ys[1] - ys[0], xs[1] - xs[0]),
         weights=np.ascontiguousarray(weights),
         target=(ys[0], xs[0]),

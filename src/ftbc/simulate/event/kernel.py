@@ -20,6 +20,7 @@ import numpy as np
 from ftbc.simulate.event.vector import (
     REVISION,
     Block,
+    add_counted_rows,
     add_rows,
     add_sums,
     add_where,
@@ -30,12 +31,13 @@ from ftbc.simulate.event.vector import (
     word_at,
 )
 
-KIND, SOURCE, IMAGE, STEP, ROW, COLUMN, ROWS, COLUMNS, WEIGHTS, CHANNEL, TARGET, BITS, TAP = range(13)
+KIND, SOURCE, IMAGE, STEP, ROW, COLUMN, ROWS, COLUMNS, WEIGHTS, CHANNEL, TARGET, BITS, TAP, DIGITS, DIGIT = range(15)
 """Columns of the job table; addresses, offsets and strides in bytes.
 
 SOURCE: the first word; IMAGE, STEP, ROW, COLUMN: from there to the next image, step, row and column of the lattice;
 ROWS, COLUMNS: its size; WEIGHTS: address; CHANNEL: of one channel's weights (for collecting: from one row of words to
-the next); TARGET: the first membrane; BITS: the channels that count; TAP: from one pixel of the source to the next."""
+the next); TARGET: the first membrane; BITS: the channels that count; TAP: from one pixel of the source to the next;
+DIGITS: of the number that says how often a channel counts; DIGIT: from the word of one digit to that of the next."""
 
 COLLECT_1, COLLECT_9 = 1, 2
 """Kinds of job besides `spread` and `spread_sums`: collect from 1 or 3 x 3 pixels."""
@@ -69,10 +71,16 @@ def _spread(element, channels, rows, columns, job, place, target, pixel, v_row):
     """One row of a lattice: each spike of a pixel adds its channel's weights to ``rows x columns`` membranes."""
     column, bits = np.uint64(job[COLUMN]), np.uint64(job[BITS])
     weights, channel = np.uint64(job[WEIGHTS]), np.uint64(job[CHANNEL])
+    digits, digit = np.uint64(job[DIGITS]), np.uint64(job[DIGIT])
     for _ in range(job[COLUMNS]):
-        word = word_at(place) & bits
-        if word != 0:
-            add_rows(element, channels, columns, rows, target, v_row, weights, channel, word)
+        if digits != 1:
+            add_counted_rows(
+                element, channels, columns, rows, target, v_row, weights, channel, bits, place, digit, digits
+            )
+        else:
+            word = word_at(place) & bits
+            if word != 0:
+                add_rows(element, channels, columns, rows, target, v_row, weights, channel, word)
         target += pixel
         place += column
 

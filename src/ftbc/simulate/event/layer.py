@@ -20,6 +20,8 @@ from ftbc.simulate.event.kernel import (
     COLLECT_9,
     COLUMN,
     COLUMNS,
+    DIGIT,
+    DIGITS,
     IMAGE,
     KIND,
     ROW,
@@ -32,7 +34,7 @@ from ftbc.simulate.event.kernel import (
     layer_kernel,
     put_scaled,
 )
-from ftbc.simulate.event.packed import Packed
+from ftbc.simulate.event.packed import Packed, Pool, digits, pooled_shape
 from ftbc.simulate.event.paths import plane
 from ftbc.simulate.event.vector import Block
 from ftbc.threads import over_images
@@ -47,7 +49,7 @@ class _Part:
     """A block of channels: the job table, with addresses of sources still missing, and what its rows refer to."""
 
     table: np.ndarray
-    sources: list[str]
+    sources: list[tuple[str, Pool]]
     weights: list[np.ndarray]
     start: np.ndarray
     bias: np.ndarray
@@ -92,10 +94,11 @@ class EventLayer:
 
     def _part(self, jobs: list[Job], begin: int, shapes: dict[str, Shape]) -> _Part:
         weights = self._shared([job.weights for job in jobs])
-        table = np.zeros((len(jobs), TAP + 1), np.int64)
+        table = np.zeros((len(jobs), DIGIT + 1), np.int64)
         for row, job, numbers in zip(table, jobs, weights, strict=True):
-            channels, _, width = plane(shapes[job.source])
-            pixel = 8 * -(-channels // 64)
+            source, pool = job.source
+            channels, _, width = pooled_shape(shapes[source], pool)
+            pixel = 8 * -(-channels // 64) * digits(pool)
             collects = job.kind in (COLLECT_1, COLLECT_9)
             row[KIND] = job.kind
             row[SOURCE] = job.first[0] * width * pixel + job.first[1] * pixel + 8 * job.first[2]
@@ -106,12 +109,13 @@ class EventLayer:
             row[TARGET] = self._offset(*job.target)
             row[BITS] = job.bits
             row[TAP] = pixel
+            row[DIGITS], row[DIGIT] = job.digits, pixel // digits(pool)
         bias = np.tile(self._constant(self.cell.bias, begin), 64 // self.block.channels)
         sources = [job.source for job in jobs]
         return _Part(table, sources, weights, self._constant(self.cell.initial, begin), _aligned(bias, self.element))
 
     def _shared(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        """Weights in the numbers of the layer; equal ones once, for all pixels that a pool averages."""
+        """Weights in the numbers of the layer; equal ones once."""
         known: dict[bytes, np.ndarray] = {}
         found = []
         for array in arrays:
@@ -143,9 +147,10 @@ class EventLayer:
         )
         currents = None if current is None else self._currents(current, steps, images)
         worth = images * steps * self.rows * self.columns * self.block.channels // WORTH_A_THREAD
+        counted = {key: sources[key[0]].pooled(key[1]) for part in self.parts for key in set(part.sources)}
         peak = 0.0
         for index, part in enumerate(self.parts):
-            table, current_at = self._addressed(part, sources), self._current_at(currents, index)
+            table, current_at = _addressed(part, counted), self._current_at(currents, index)
             sent = np.array([out.words.ctypes.data + 8 * index, *out.words.strides[:2]], np.int64)
             given = (table, current_at, shape)
             peaks: list[float] = []
@@ -159,15 +164,6 @@ class EventLayer:
             over_images(share, images, worth)
             peak = max(peak, *peaks)
         return out, peak
-
-    def _addressed(self, part: _Part, sources: dict[str, Packed]) -> np.ndarray:
-        """The job table with the addresses of this run."""
-        table = part.table.copy()
-        for row, source in zip(table, part.sources, strict=True):
-            words = sources[source].words
-            row[SOURCE] += words.ctypes.data
-            row[IMAGE], row[STEP] = words.strides[:2]
-        return table
 
     def _current_at(self, currents: np.ndarray | None, index: int) -> np.ndarray:
         """Where the kernel finds the currents of a block."""
@@ -186,6 +182,16 @@ class EventLayer:
         scale = values.new_tensor(self.scale).numpy()[()]  # a number of their own kind; times it, they are whole
         put_scaled(values.view(-1, channels).numpy(), scale, room.reshape(-1, wide))
         return room
+
+
+def _addressed(part: _Part, sources: Mapping[tuple[str, Pool], Packed]) -> np.ndarray:
+    """The job table with the addresses of this run."""
+    table = part.table.copy()
+    for row, source in zip(table, part.sources, strict=True):
+        words = sources[source].words
+        row[SOURCE] += words.ctypes.data
+        row[IMAGE], row[STEP] = words.strides[:2]
+    return table
 
 
 def _aligned(values: np.ndarray, element: str) -> np.ndarray:

@@ -1,4 +1,8 @@
-"""Spike trains as bits: one 64-bit word for each image, step, pixel and 64 channels."""
+"""Spike trains as bits: one 64-bit word for each image, step, pixel and 64 channels.
+
+The sum of a channel's spikes over a pool is a number of several binary digits. All first digits make a word, all second
+digits the next: words of spikes again, that count 1, 2, 4 ... times.
+"""
 
 # pyright: reportCallIssue=false
 # The operations of `vector` are called without their first argument, which is the compiler's.
@@ -23,6 +27,25 @@ _WORTH_A_THREAD = 1 << 18
 
 Words = np.ndarray
 """``[N, T, rows, columns, words]`` of uint64; bit c % 64 of word c // 64 says whether channel c fired."""
+
+
+Pool = tuple[int, int]
+"""Rows and columns of the windows that a pool adds up; they touch and do not overlap."""
+
+
+def digits(pool: Pool) -> int:
+    """How many binary digits the number of spikes in a window has.
+
+    >>> digits((1, 1)), digits((2, 2))
+    (1, 3)
+    """
+    return (pool[0] * pool[1]).bit_length()
+
+
+def pooled_shape(shape: Shape, pool: Pool) -> Shape:
+    """Channels, rows and columns that a pool leaves."""
+    channels, rows, columns = plane(shape)
+    return channels, rows // pool[0], columns // pool[1]
 
 
 @dataclass(frozen=True)
@@ -53,6 +76,20 @@ class Packed:
         _pack(values, packed.words)
         return packed
 
+    def pooled(self, pool: Pool) -> Packed:
+        """Sums over windows of this size, as digits: ``[N, T, rows, columns, digits * words]``, the lowest first."""
+        if pool == (1, 1):
+            return self
+        images, steps, _, _, words = self.words.shape
+        shape = pooled_shape(self.shape, pool)
+        sums = np.zeros((images, steps, *plane(shape)[1:], digits(pool) * words), np.uint64)
+
+        def share(first: int, last: int) -> None:
+            _add_up(self.words[first:last], sums[first:last], *pool)
+
+        over_images(share, images, self.words.size // _WORTH_A_THREAD)
+        return Packed(sums, shape)
+
     def unpack(self, dtype: torch.dtype) -> Tensor:
         """The spikes as numbers, ``[T * N, ...]``; in memory the channels of a pixel lie side by side."""
         images, steps, rows, columns, words = self.words.shape
@@ -81,6 +118,27 @@ def _pack(values, words):  # type: ignore[no-untyped-def]
                     for x in range(columns):
                         if values[t, n, c, y, x] != 0:
                             words[n, t, y, x, c // 64] |= bit
+
+
+@compiled
+def _add_up(words, sums, down, along):  # type: ignore[no-untyped-def]
+    images, steps, rows, columns, _ = sums.shape
+    count = words.shape[4]
+    for n in range(images):
+        for t in range(steps):
+            for y in range(rows):
+                for i in range(y * down, y * down + down):
+                    for j in range(along):
+                        for x in range(columns):
+                            for w in range(count):
+                                # As by hand, 64 channels at once: what both have is carried to the next digit.
+                                carried = words[n, t, i, x * along + j, w]
+                                digit = w
+                                while carried != 0:
+                                    so_far = sums[n, t, y, x, digit]
+                                    sums[n, t, y, x, digit] = so_far ^ carried
+                                    carried &= so_far
+                                    digit += count
 
 
 @cache

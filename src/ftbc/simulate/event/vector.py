@@ -160,33 +160,97 @@ def add_rows(
     def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
         v, v_row, w, w_channel, word = arguments[4:]
         code = _Code(builder, element, channels.literal_value * columns.literal_value)
-        places = [v]
-        for _row in range(rows.literal_value - 1):
-            places.append(builder.add(places[-1], v_row))
+        places = _rows_below(builder, v, v_row, rows.literal_value)
         membranes = [value for place in places for value in code.load(place)]
-
-        before = builder.basic_block
-        loop, done = builder.append_basic_block("events"), builder.append_basic_block("done")
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        left = builder.phi(WORD)
-        left.add_incoming(word, before)
-        sums = [builder.phi(code.kind) for _ in membranes]
-        channel = builder.cttz(left, ir.Constant(ir.IntType(1), 1))
-        weights = code.load(builder.add(w, builder.mul(channel, w_channel)), len(sums))
-        rest = builder.and_(left, builder.sub(left, ir.Constant(WORD, 1)))
-        left.add_incoming(rest, loop)
-        sent = [code.add(total, weight) for total, weight in zip(sums, weights, strict=True)]
-        for total, membrane, value in zip(sums, membranes, sent, strict=True):
-            total.add_incoming(membrane, before)
-            total.add_incoming(value, loop)
-        builder.cbranch(builder.icmp_unsigned("!=", rest, ir.Constant(WORD, 0)), loop, done)
-        builder.position_at_end(done)
+        sums = _with_events(code, membranes, word, w, w_channel)
         for index, place in enumerate(places):
-            code.store(sent[index * code.vectors : (index + 1) * code.vectors], place)
+            code.store(sums[index * code.vectors : (index + 1) * code.vectors], place)
         return _NONE
 
     return signature, generate
+
+
+@intrinsic(prefer_literal=True)
+def add_counted_rows(
+    _: Any, element: Any, channels: Any, columns: Any, rows: Any, v: Any, v_row: Any, w: Any, w_channel: Any,
+    bits: Any, words: Any, digit: Any, digits: Any,
+) -> Any:  # fmt: skip
+    """As `add_rows`, of channels that count as often as binary digits say; ``bits`` are the channels that have weights.
+
+    words: address of the word of lowest digits; digit: bytes from there to the next higher ones; digits: their number.
+    Beginning with the highest, what was added so far is doubled for each further digit.
+    """
+    signature = types.void(element, channels, columns, rows, v, v_row, w, w_channel, bits, words, digit, digits)
+
+    def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
+        v, v_row, w, w_channel, bits, words, digit, digits = arguments[4:]
+        code = _Code(builder, element, channels.literal_value * columns.literal_value)
+        places = _rows_below(builder, v, v_row, rows.literal_value)
+        count = len(places) * code.vectors
+
+        before = builder.basic_block
+        loop, busy, counted = (builder.append_basic_block(name) for name in ("digits", "busy", "counted"))
+        done = builder.append_basic_block("done")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        left = builder.phi(WORD)
+        so_far = [builder.phi(code.kind) for _ in range(count)]
+        doubled = [code.add(value, value) for value in so_far]
+        fewer = builder.sub(left, ir.Constant(WORD, 1))
+        address = builder.add(words, builder.mul(fewer, digit))
+        word = builder.and_(builder.load(builder.inttoptr(address, WORD.as_pointer()), align=8), bits)
+        builder.cbranch(builder.icmp_unsigned("!=", word, ir.Constant(WORD, 0)), busy, counted)
+        builder.position_at_end(busy)
+        added = _with_events(code, doubled, word, w, w_channel)
+        after = builder.basic_block
+        builder.branch(counted)
+        builder.position_at_end(counted)
+        sums = [builder.phi(code.kind) for _ in range(count)]
+        for total, same, more in zip(sums, doubled, added, strict=True):
+            total.add_incoming(same, loop)
+            total.add_incoming(more, after)
+        left.add_incoming(digits, before)
+        left.add_incoming(fewer, counted)
+        for value, total in zip(so_far, sums, strict=True):
+            value.add_incoming(code.splat(0), before)
+            value.add_incoming(total, counted)
+        builder.cbranch(builder.icmp_unsigned("!=", fewer, ir.Constant(WORD, 0)), loop, done)
+        builder.position_at_end(done)
+        for index, place in enumerate(places):
+            part = sums[index * code.vectors : (index + 1) * code.vectors]
+            code.store([code.add(*pair) for pair in zip(code.load(place), part, strict=True)], place)
+        return _NONE
+
+    return signature, generate
+
+
+def _rows_below(builder: ir.IRBuilder, first: Any, row: Any, count: int) -> list[Any]:
+    """Addresses of so many rows of pixels."""
+    places = [first]
+    for _ in range(count - 1):
+        places.append(builder.add(places[-1], row))
+    return places
+
+
+def _with_events(code: _Code, begun: list[Any], word: Any, w: Any, w_channel: Any) -> list[Any]:
+    """Vectors with the weights of each bit of a word added that is not 0: a loop over its bits."""
+    builder = code.builder
+    before = builder.basic_block
+    loop, done = builder.append_basic_block("events"), builder.append_basic_block("added")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    left = builder.phi(WORD)
+    sums = [builder.phi(code.kind) for _ in begun]
+    channel = builder.cttz(left, ir.Constant(ir.IntType(1), 1))
+    weights = code.load(builder.add(w, builder.mul(channel, w_channel)), len(sums))
+    rest = builder.and_(left, builder.sub(left, ir.Constant(WORD, 1)))
+    later = [code.add(total, weight) for total, weight in zip(sums, weights, strict=True)]
+    for value, first, next_one in ((left, word, rest), *zip(sums, begun, later, strict=True)):
+        value.add_incoming(first, before)
+        value.add_incoming(next_one, loop)
+    builder.cbranch(builder.icmp_unsigned("!=", rest, ir.Constant(WORD, 0)), loop, done)
+    builder.position_at_end(done)
+    return later
 
 
 @intrinsic(prefer_literal=True)
@@ -208,9 +272,7 @@ def add_sums(
         across, down, width = columns.literal_value, rows.literal_value, bits.literal_value
         code = _Code(builder, element, channels.literal_value)
         size = code.block.size
-        places = [v]
-        for _row in range(down - 1):
-            places.append(builder.add(places[-1], v_row))
+        places = _rows_below(builder, v, v_row, down)
         row = (across - 1) * code.vectors
         first = [value for place in places for value in code.load(place, row)]
 
