@@ -12,10 +12,11 @@ import numpy as np
 # each call would change the number of threads that the other works with; `fused` shares out the images instead.
 # In place: writing spikes elsewhere takes twice the time, most of it for memory.
 @numba.njit(nogil=True, cache=True)
-def integrate_and_fire(x: Any, theta: Any, v: Any, b: Any, first: int, last: int) -> None:
+def integrate_and_fire(x: Any, theta: Any, v: Any, b: Any, initial: Any, begins: bool, first: int, last: int) -> None:
     """Images ``first`` to ``last`` of a layer whose pixels lie side by side; x, the currents, become the spikes.
 
-    x: ``[T, N, C, P]``; theta: ``[C]``; v: ``[N, C, P]``, written, too; b: ``[T, C]``.
+    x: ``[T, N, C, P]``; theta: ``[C]``; v: ``[N, C, P]``, written, too; b: ``[T, C]``; begins: whether the membranes
+    begin at ``initial``, ``[C]``, and not at v.
     """
     steps, _, channels, positions = x.shape
     nothing = theta.dtype.type(0)  # not a plain 0: that would make the loop one of float64
@@ -23,6 +24,8 @@ def integrate_and_fire(x: Any, theta: Any, v: Any, b: Any, first: int, last: int
         for c in range(channels):
             threshold = theta[c]
             membrane = v[n, c]
+            if begins:
+                membrane[:] = initial[c]
             for t in range(steps):
                 current, bias = x[t, n, c], b[t, c]
                 for p in range(positions):
@@ -38,18 +41,22 @@ _AT_ONCE = 1024
 
 
 @numba.njit(nogil=True, cache=True)
-def integrate_and_fire_channels_last(x: Any, theta: Any, v: Any, b: Any, first: int, last: int) -> None:
+def integrate_and_fire_channels_last(
+    x: Any, theta: Any, v: Any, b: Any, initial: Any, begins: bool, first: int, last: int
+) -> None:
     """As `integrate_and_fire` where the channels of a pixel lie side by side.
 
-    x: ``[T, N, P * C]``; theta: ``[C]``; v: ``[N, P * C]``; b: ``[T, C]``.
+    x: ``[T, N, P * C]``; theta: ``[C]``; v: ``[N, P * C]``; b: ``[T, C]``; initial: ``[C]``.
     """
     steps, _, neurons = x.shape
     channels = len(theta)
     chunk = max(1, _AT_ONCE // channels) * channels
     # Constants repeated to the length of a chunk make one long loop of many short ones, which can be vectorised.
     thresholds, biases = np.empty(chunk, theta.dtype), np.empty((steps, chunk), theta.dtype)
+    starts = np.empty(chunk, theta.dtype)
     for begin in range(0, chunk, channels):
         thresholds[begin : begin + channels] = theta
+        starts[begin : begin + channels] = initial
         for t in range(steps):
             biases[t, begin : begin + channels] = b[t]
     nothing = theta.dtype.type(0)
@@ -57,6 +64,8 @@ def integrate_and_fire_channels_last(x: Any, theta: Any, v: Any, b: Any, first: 
         for begin in range(0, neurons, chunk):
             end = min(begin + chunk, neurons)
             membrane = v[n, begin:end]
+            if begins:
+                membrane[:] = starts[: end - begin]
             for t in range(steps):
                 current, bias = x[t, n, begin:end], biases[t]
                 for p in range(end - begin):

@@ -28,29 +28,61 @@ def integrate_and_fire(
 ) -> tuple[Tensor, Tensor]:
     """Spikes ``[T, N, C, ...]`` and the membrane that is left, in the memory format of the currents.
 
-    x: currents ``[T, N, C, ...]``; theta: ``[1]`` or ``[C]``; v: the membrane before, ``[N, C, ...]``; b: ``[T, 1]``
-    or ``[T, C]``; overwrite: whether the spikes may take the place of the currents, and the new membrane the old one's.
+    x: currents ``[T, N, C, ...]``; theta: ``[1]`` or ``[C]``; v: the membrane before, ``[N, C, ...]``, or what it
+    begins at, ``[1]`` or ``[C]``; b: ``[T, 1]`` or ``[T, C]``; overwrite: whether the spikes may take the place of the
+    currents, and the new membrane the old one's.
     """
     kernels = _kernels()
     assert kernels is not None
-    steps, images, channels = x.shape[:3]
-    rows = x[:1] if x.stride(0) == 0 else x  # a constant current is an expanded view
-    channels_last = x.ndim == 5 and rows.flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
+    steps, images, channels, *pixels = x.shape
+    channels_last = len(pixels) == 2 and _lies_channels_last(x)
+    # The arrays that the loop works on show the memory as it lies: numpy is quicker at this than torch.
     if channels_last:
         kernel, inner = kernels.integrate_and_fire_channels_last, (-1,)
-        x, v = x.movedim(2, -1), v.movedim(1, -1)
+        spikes = x if overwrite and x.stride(0) else x.new_empty((steps, images, *pixels, channels)).movedim(-1, 2)
     else:
         kernel, inner = kernels.integrate_and_fire, (channels, -1)
-    v = v.contiguous() if overwrite else v.contiguous().clone()
-    spikes = x if overwrite and x.is_contiguous() else x.new_empty(x.shape).copy_(x)
-    currents, membranes = spikes.view(steps, images, *inner).numpy(), v.view(images, *inner).numpy()
-    thresholds, biases = theta.expand(channels).contiguous().numpy(), b.expand(steps, channels).contiguous().numpy()
+        spikes = x if overwrite and x.is_contiguous() else x.new_empty(x.shape)
+    if spikes is not x:
+        spikes.copy_(x)
+    begins = v.ndim == 1  # the loop spreads it over the pixels: torch would take as long as the loop does
+    if begins or not overwrite or v.stride() != spikes.stride()[1:]:
+        left = torch.empty_strided(spikes.shape[1:], spikes.stride()[1:], dtype=x.dtype)
+        initial = v if begins else theta
+        if not begins:
+            left.copy_(v)
+    else:
+        left, initial = v, theta
+
+    def memory(values: Tensor, *outer: int) -> Any:
+        array = values.numpy()
+        axes = range(array.ndim - 3)
+        inwards = array.transpose(*axes, -2, -1, -3) if channels_last else array
+        return inwards.reshape(*outer, *inner)
+
+    currents, membranes = memory(spikes, steps, images), memory(left, images)
+    theta, initial, b = (_for_each(channels, constant) for constant in (theta, initial, b))
+    constants = theta.numpy(), membranes, b.numpy(), initial.numpy(), begins
 
     def share(first: int, last: int) -> None:
-        kernel(currents, thresholds, membranes, biases, first, last)
+        kernel(currents, *constants, first, last)
 
     over_images(share, images, spikes.numel() // _WORTH_A_THREAD)
-    return (spikes.movedim(-1, 2), v.movedim(-1, 1)) if channels_last else (spikes, v)
+    return spikes, left
+
+
+def _lies_channels_last(x: Tensor) -> bool:
+    """Whether images ``[T, N, C, H, W]`` have their channels innermost; a constant current is an expanded view."""
+    _, images, channels, rows, columns = x.shape
+    image = rows * columns * channels
+    steps, *strides = x.stride()
+    return strides == [image, 1, columns * channels, channels] and steps in (images * image, 0)
+
+
+def _for_each(channels: int, constant: Tensor) -> Tensor:
+    """A constant per layer or channel, ``[..., 1]`` or ``[..., C]``, with an entry for each channel."""
+    spread = constant if constant.shape[-1] == channels else constant.expand(*constant.shape[:-1], channels)
+    return spread.contiguous()
 
 
 def spike_counts(x: Tensor, theta: Tensor, v: Tensor, b: Tensor) -> Tensor:

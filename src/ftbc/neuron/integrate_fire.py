@@ -56,19 +56,26 @@ class IntegrateFire(Spiking):
 
     def _run(self, x: Tensor, overwrite: bool = False) -> Tensor:
         self._require(len(x))
-        v = torch.empty_like(x[0]).copy_(self.spread(self.initial)) if self.v is None else self.v
-        spikes, self.v = over_time(self, x, v, self.bias[self.t : self.t + len(x)], overwrite)
-        self.t += len(x)
+        steps = len(x)
+        rows = self.bias if steps == self.steps else self.bias[self.t : self.t + steps]
+        spikes, self.v = over_time(self, x, self.v, rows, overwrite)
+        self.t += steps
         return spikes
 
 
-def over_time(neurons: Spiking, x: Tensor, v: Tensor, rows: Tensor, overwrite: bool = False) -> tuple[Tensor, Tensor]:
+def over_time(
+    neurons: Spiking, x: Tensor, v: Tensor | None, rows: Tensor, overwrite: bool = False
+) -> tuple[Tensor, Tensor]:
     """Plain steps of neurons of any kind: spikes ``[T, N, ...]`` and the membrane ``[N, ...]`` that is left.
 
-    x: currents ``[T, N, ...]``; v: the membrane before; rows: the biases of these steps; overwrite: whether the
-    spikes may take the place of the currents, and the new membrane that of the old one.
+    x: currents ``[T, N, ...]``; v: the membrane before, None at rest; rows: the biases of these steps; overwrite:
+    whether the spikes may take the place of the currents, and the new membrane that of the old one.
     """
-    if fused.usable(x, neurons.threshold, rows):
+    fast = fused.usable(x, neurons.threshold, rows)
+    if v is None:
+        alike = fast and neurons.initial.ndim == 1
+        v = neurons.initial if alike else torch.empty_like(x[0]).copy_(neurons.spread(neurons.initial))
+    if fast:
         return fused.integrate_and_fire(x, neurons.threshold, v, rows, overwrite)
     b = torch.stack([neurons.spread(row) for row in rows]).unsqueeze(1)
     return integrate_and_fire(x, neurons.spread(neurons.threshold), v, b)

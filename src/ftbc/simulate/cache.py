@@ -1,9 +1,13 @@
-"""How much memory a layer's values may take at once, so that they are near the processor when they are read."""
+"""How much memory a layer's values may take at once, so that they are near the processor when they are read, and how
+what one layer frees is kept for the next.
+"""
 
 from __future__ import annotations
 
 import os
 from functools import cache
+
+import torch
 
 _USUAL = 2 << 20
 _MOST = 16 << 20
@@ -11,6 +15,8 @@ _MOST = 16 << 20
 
 _FEWEST = 16
 """Images times steps below which the small layers of a network are slower by more than its large ones gain."""
+
+_LARGEST_LESSON = (32 << 20) - (64 << 10)
 
 
 def budget(largest: int, weights: int = 0) -> int:
@@ -24,6 +30,18 @@ def budget(largest: int, weights: int = 0) -> int:
     True
     """
     return min(max(4 * second_cache(), _FEWEST * largest, weights), _MOST)
+
+
+@cache
+def keep_what_is_freed() -> None:
+    """Have the C library keep the memory of freed tensors for the next ones, from now on.
+
+    glibc gives memory back to the system as soon as a few large tensors are free, and the system clears every page of
+    the next tensor: up to a third of a run. How much it keeps it learns from the largest block that was freed, so it is
+    given one of just under 32 MB, the most that it learns from; as nobody writes to it, it takes no memory. Other C
+    libraries make nothing of it.
+    """
+    torch.empty(_LARGEST_LESSON, dtype=torch.uint8)
 
 
 @cache

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.neuron.temporal import Temporal
-from ftbc.simulate.cache import budget
+from ftbc.simulate.cache import budget, keep_what_is_freed
 from ftbc.simulate.schedule import read_once, rest, together, value_of, varying
 from ftbc.threads import over_images
 
@@ -40,6 +40,7 @@ def layerwise(
     x: ``[N, ...]``, presented at each step, or ``[T, N, ...]`` with ``time_first``. room: bytes that the largest layer
     may take over the images and steps taken at once; by default `cache.budget`.
     """
+    keep_what_is_freed()
     (images, chunk), dim = portion(graph, steps, room), 1 if time_first else 0
     count = x.shape[dim]
 

@@ -12,6 +12,7 @@ from ftbc.graph.ops import Synapses
 from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.neuron.spiking import Spiking
 from ftbc.neuron.temporal import Temporal
+from ftbc.simulate.cache import keep_what_is_freed
 from ftbc.simulate.event.cells import Cell, plan
 from ftbc.simulate.event.fingerprint import fingerprint
 from ftbc.simulate.event.layer import WORTH_A_THREAD, EventLayer
@@ -79,6 +80,7 @@ class EventEngine:
 
     def run(self, x: Tensor, steps: int, time_first: bool = False) -> Tensor:
         """The output at each step, ``[T, N, ...]``, from rest; x as for `layerwise`."""
+        keep_what_is_freed()
         dim, portion = 1 if time_first else 0, self._portion(steps)
 
         def share(first: int, last: int) -> list[Tensor]:
