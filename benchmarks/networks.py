@@ -12,6 +12,7 @@ from torch import Tensor, nn
 import ftbc
 from benchmarks.settings import Settings
 from ftbc.recipe import Recipe
+from ftbc.zoo.trained import entries
 
 WEIGHTS = Path("weights/mobilenet_v1_0.25_224_imagenet.pt")
 PICTURES = Path("data/imagenet_calibration_512.npz")
@@ -44,6 +45,7 @@ def subjects(settings: Settings) -> Iterator[Subject]:
     """All networks, one after another."""
     yield resnet20(settings)
     yield vgg16(settings)
+    yield trained_vgg16(settings)
     yield mobilenet(settings)
 
 
@@ -53,7 +55,7 @@ def resnet20(settings: Settings, recipe: str = "ftbc") -> Subject:
         name="ResNet-20",
         model=ftbc.zoo.load("resnet20-cifar10"),
         images=cifar(settings.pick(256, 16)),
-        weights="trained, 91.34 % on CIFAR-10",
+        weights=_trained("resnet20-cifar10"),
         pictures="CIFAR-10",
         recipe=_quick(ftbc.recipe(recipe), settings),
         batch=settings.pick(64, 4),
@@ -99,6 +101,20 @@ def vgg16(settings: Settings) -> Subject:
     )
 
 
+def trained_vgg16(settings: Settings) -> Subject:
+    """The trained VGG-16 of the package, of three eighths of the channels."""
+    return Subject(
+        name="VGG-16 x 3/8",
+        model=ftbc.zoo.load("vgg16-cifar10"),
+        images=cifar(settings.pick(128, 8)),
+        weights=_trained("vgg16-cifar10"),
+        pictures="CIFAR-10",
+        recipe=_quick(ftbc.recipe("ftbc"), settings),
+        batch=settings.pick(64, 2),
+        many=settings.pick(64, 2),
+    )
+
+
 def mobilenet(settings: Settings) -> Subject:
     """MobileNet v1 of width 0.25 at 224 x 224, with public weights and images if the shared folder has them."""
     torch.manual_seed(0)
@@ -125,6 +141,11 @@ def mobilenet(settings: Settings) -> Subject:
         batch=settings.pick(8, 2),
         many=settings.pick(16, 2),
     )
+
+
+def _trained(name: str) -> str:
+    entry = entries()[name]
+    return f"trained, {entry.accuracy:.2f} % on CIFAR-10"
 
 
 def cifar(count: int) -> Tensor:

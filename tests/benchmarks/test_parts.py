@@ -20,7 +20,7 @@ pytest.importorskip("numba")
 from benchmarks import __main__ as command
 from benchmarks import memory, profiles, results
 from benchmarks.growth import at_density
-from benchmarks.networks import mobilenet, resnet20, vgg16, wide_resnet20, with_statistics
+from benchmarks.networks import mobilenet, resnet20, trained_vgg16, vgg16, wide_resnet20, with_statistics
 from benchmarks.settings import Settings
 from ftbc.measure.speed import density, folded
 from ftbc.neuron.spiking import Spiking
@@ -66,6 +66,8 @@ def test_networks_say_what_they_are(tmp_path: Path) -> None:
     given = vgg16(Settings(quick=True, vgg=tmp_path / "vgg.pt"))
     assert given.weights == "trained"
     assert torch.equal(given.model(given.images), untrained.model(given.images))
+    narrow = trained_vgg16(QUICK)
+    assert narrow.weights.startswith("trained, 9") and narrow.recipe.name == "ftbc"
     assert set(trained.about()) == {"network", "weights", "pictures", "recipe"}
 
 

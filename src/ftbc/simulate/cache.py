@@ -37,9 +37,9 @@ def keep_what_is_freed() -> None:
     """Have the C library keep the memory of freed tensors for the next ones, from now on.
 
     glibc gives memory back to the system as soon as a few large tensors are free, and the system clears every page of
-    the next tensor: up to a third of a run. How much it keeps it learns from the largest block that was freed, so it is
-    given one of just under 32 MB, the most that it learns from; as nobody writes to it, it takes no memory. Other C
-    libraries make nothing of it.
+    the next tensor. How much it keeps it learns from the largest block that was freed, so it is given one of just under
+    32 MB, the most that it learns from; as nobody writes to it, it takes no memory. Other C libraries make nothing of
+    it.
     """
     torch.empty(_LARGEST_LESSON, dtype=torch.uint8)
 
