@@ -86,3 +86,39 @@ def test_constants_per_neuron_take_the_plain_form() -> None:
     assert not fused.usable(x, torch.ones(4, 5, 5), torch.zeros(3, 4))
     assert not fused.usable(x, torch.ones(4), torch.zeros(3, 4, 5, 5))
     assert not fused.usable(x.to("meta"), torch.ones(4), torch.zeros(3, 4))
+
+
+@pytest.mark.parametrize("channels_last", [True, False])
+@pytest.mark.parametrize("shape", [(4, 1, 5, 4, 4), (1, 3, 5, 4, 4), (4, 1, 5, 1, 6), (4, 2, 1, 3, 3), (4, 3, 6, 1, 1)])
+def test_dimensions_of_size_one_hide_no_layout(shape: tuple[int, ...], channels_last: bool) -> None:
+    """A single image has any stride along the images: it is recognised, and written over, all the same."""
+    generator = torch.Generator().manual_seed(0)
+    order = torch.channels_last if channels_last else torch.contiguous_format
+    steps, images, channels = shape[:3]
+    x = torch.randn(steps * images, *shape[2:], generator=generator).contiguous(memory_format=order)
+    x = x.unflatten(0, (steps, images))
+    theta, b = torch.rand(channels, generator=generator) + 0.3, torch.zeros(steps, channels)
+    v = torch.zeros(shape[1:])
+    wanted, left = integrate_and_fire(x, theta.view(-1, 1, 1), v, b.view(steps, 1, -1, 1, 1))
+    address = x.data_ptr()
+    spikes, membrane = fused.integrate_and_fire(x, theta, v, b, overwrite=True)
+    assert wanted.any() and torch.equal(spikes, wanted) and torch.equal(membrane, left)
+    assert spikes.data_ptr() == address
+    assert spikes.flatten(0, 1).is_contiguous(memory_format=order) and membrane.is_contiguous(memory_format=order)
+
+
+@pytest.mark.parametrize("channels_last", [True, False])
+@pytest.mark.parametrize("overwrite", [True, False])
+@pytest.mark.parametrize("entries", [1, 5])
+def test_membranes_begin_at_a_constant(channels_last: bool, overwrite: bool, entries: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    order = torch.channels_last if channels_last else torch.contiguous_format
+    x = torch.randn(12, 5, 4, 4, generator=generator).contiguous(memory_format=order).unflatten(0, (4, 3))
+    theta, b = torch.rand(5, generator=generator) + 0.3, torch.randn(4, 5, generator=generator) * 0.2
+    initial = torch.rand(entries, generator=generator)
+    before = initial.clone()
+    membrane = torch.zeros(3, 5, 4, 4) + initial.view(-1, 1, 1)
+    wanted = fused.integrate_and_fire(x, theta, membrane, b)
+    found = fused.integrate_and_fire(x, theta, initial, b, overwrite)
+    assert wanted[0].any() and torch.equal(found[0], wanted[0]) and torch.equal(found[1], wanted[1])
+    assert torch.equal(initial, before)

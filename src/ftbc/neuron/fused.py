@@ -39,20 +39,19 @@ def integrate_and_fire(
     # The arrays that the loop works on show the memory as it lies: numpy is quicker at this than torch.
     if channels_last:
         kernel, inner = kernels.integrate_and_fire_channels_last, (-1,)
-        spikes = x if overwrite and x.stride(0) else x.new_empty((steps, images, *pixels, channels)).movedim(-1, 2)
+        constant = x.stride(0) == 0
+        spikes = x.new_empty((steps, images, *pixels, channels)).movedim(-1, 2) if constant or not overwrite else x
     else:
         kernel, inner = kernels.integrate_and_fire, (channels, -1)
         spikes = x if overwrite and x.is_contiguous() else x.new_empty(x.shape)
     if spikes is not x:
         spikes.copy_(x)
     begins = v.ndim == 1  # the loop spreads it over the pixels: torch would take as long as the loop does
-    if begins or not overwrite or v.stride() != spikes.stride()[1:]:
-        left = torch.empty_strided(spikes.shape[1:], spikes.stride()[1:], dtype=x.dtype)
-        initial = v if begins else theta
-        if not begins:
-            left.copy_(v)
+    if begins:
+        left, initial = torch.empty_like(spikes[0]), v
     else:
-        left, initial = v, theta
+        same = overwrite and v.stride() == spikes.stride()[1:]
+        left, initial = v if same else torch.empty_like(spikes[0]).copy_(v), theta
 
     def memory(values: Tensor, *outer: int) -> Any:
         array = values.numpy()
@@ -75,8 +74,11 @@ def _lies_channels_last(x: Tensor) -> bool:
     """Whether images ``[T, N, C, H, W]`` have their channels innermost; a constant current is an expanded view."""
     _, images, channels, rows, columns = x.shape
     image = rows * columns * channels
-    steps, *strides = x.stride()
-    return strides == [image, 1, columns * channels, channels] and steps in (images * image, 0)
+    usual = (0 if x.stride(0) == 0 else images * image, image, 1, columns * channels, channels)
+    # Along a dimension of size 1 nobody steps: whatever its stride is.
+    return channels > 1 and all(
+        size == 1 or stride == wanted for size, stride, wanted in zip(x.shape, x.stride(), usual, strict=True)
+    )
 
 
 def _for_each(channels: int, constant: Tensor) -> Tensor:
