@@ -14,6 +14,8 @@ from typing import TypeVar
 
 import torch
 
+from ftbc.heap import keep_what_is_freed
+
 Result = TypeVar("Result")
 
 _this_thread = local()
@@ -34,6 +36,7 @@ def over_images(work: Callable[[int, int], Result], images: int, worth: int) -> 
 
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
+    keep_what_is_freed()  # before its threads take heaps of their own
     usual = torch.get_num_threads()
     all_here = Barrier(threads)
 

@@ -122,3 +122,19 @@ def test_membranes_begin_at_a_constant(channels_last: bool, overwrite: bool, ent
     found = fused.integrate_and_fire(x, theta, initial, b, overwrite)
     assert wanted[0].any() and torch.equal(found[0], wanted[0]) and torch.equal(found[1], wanted[1])
     assert torch.equal(initial, before)
+
+
+@pytest.mark.parametrize("channels_last", [True, False])
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_current_that_repeats_is_read_where_it_is(channels_last: bool, overwrite: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    order = torch.channels_last if channels_last else torch.contiguous_format
+    current = torch.randn(3, 5, 4, 4, generator=generator).contiguous(memory_format=order)
+    before = current.clone()
+    theta, b = torch.rand(5, generator=generator) + 0.3, torch.randn(6, 5, generator=generator) * 0.2
+    repeated = current.expand(6, *current.shape)
+    wanted = fused.integrate_and_fire(torch.stack([current] * 6), theta, torch.zeros(3, 5, 4, 4), b)
+    found = fused.integrate_and_fire(repeated, theta, torch.zeros(3, 5, 4, 4), b, overwrite)
+    assert wanted[0].any() and torch.equal(found[0], wanted[0]) and torch.equal(found[1], wanted[1])
+    assert torch.equal(current, before)
+    assert found[0].flatten(0, 1).is_contiguous(memory_format=order)

@@ -12,11 +12,14 @@ import numpy as np
 # each call would change the number of threads that the other works with; `fused` shares out the images instead.
 # In place: writing spikes elsewhere takes twice the time, most of it for memory.
 @numba.njit(nogil=True, cache=True)
-def integrate_and_fire(x: Any, theta: Any, v: Any, b: Any, initial: Any, begins: bool, first: int, last: int) -> None:
+def integrate_and_fire(
+    x: Any, constant: Any, theta: Any, v: Any, b: Any, initial: Any, begins: bool, first: int, last: int
+) -> None:
     """Images ``first`` to ``last`` of a layer whose pixels lie side by side; x, the currents, become the spikes.
 
-    x: ``[T, N, C, P]``; theta: ``[C]``; v: ``[N, C, P]``, written, too; b: ``[T, C]``; begins: whether the membranes
-    begin at ``initial``, ``[C]``, and not at v.
+    x: ``[T, N, C, P]``; constant: None, or a current ``[N, C, P]`` that is the same at each step, whatever x holds;
+    theta: ``[C]``; v: ``[N, C, P]``, written, too; b: ``[T, C]``; begins: whether the membranes begin at ``initial``,
+    ``[C]``, and not at v.
     """
     steps, _, channels, positions = x.shape
     nothing = theta.dtype.type(0)  # not a plain 0: that would make the loop one of float64
@@ -27,12 +30,15 @@ def integrate_and_fire(x: Any, theta: Any, v: Any, b: Any, initial: Any, begins:
             if begins:
                 membrane[:] = initial[c]
             for t in range(steps):
-                current, bias = x[t, n, c], b[t, c]
+                spikes, bias = x[t, n, c], b[t, c]
+                current = spikes
+                if constant is not None:
+                    current = constant[n, c]
                 for p in range(positions):
                     u = membrane[p] + current[p]
                     u = u + bias
                     s = threshold if u >= threshold else nothing
-                    current[p] = s
+                    spikes[p] = s
                     membrane[p] = u - s
 
 
@@ -42,11 +48,12 @@ _AT_ONCE = 1024
 
 @numba.njit(nogil=True, cache=True)
 def integrate_and_fire_channels_last(
-    x: Any, theta: Any, v: Any, b: Any, initial: Any, begins: bool, first: int, last: int
+    x: Any, constant: Any, theta: Any, v: Any, b: Any, initial: Any, begins: bool, first: int, last: int
 ) -> None:
     """As `integrate_and_fire` where the channels of a pixel lie side by side.
 
-    x: ``[T, N, P * C]``; theta: ``[C]``; v: ``[N, P * C]``; b: ``[T, C]``; initial: ``[C]``.
+    x: ``[T, N, P * C]``; constant: None or ``[N, P * C]``; theta: ``[C]``; v: ``[N, P * C]``; b: ``[T, C]``; initial:
+    ``[C]``.
     """
     steps, _, neurons = x.shape
     channels = len(theta)
@@ -67,12 +74,15 @@ def integrate_and_fire_channels_last(
             if begins:
                 membrane[:] = starts[: end - begin]
             for t in range(steps):
-                current, bias = x[t, n, begin:end], biases[t]
+                spikes, bias = x[t, n, begin:end], biases[t]
+                current = spikes
+                if constant is not None:
+                    current = constant[n, begin:end]
                 for p in range(end - begin):
                     u = membrane[p] + current[p]
                     u = u + bias[p]
                     s = thresholds[p] if u >= thresholds[p] else nothing
-                    current[p] = s
+                    spikes[p] = s
                     membrane[p] = u - s
 
 

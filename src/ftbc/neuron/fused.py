@@ -36,16 +36,15 @@ def integrate_and_fire(
     assert kernels is not None
     steps, images, channels, *pixels = x.shape
     channels_last = len(pixels) == 2 and _lies_channels_last(x)
-    # The arrays that the loop works on show the memory as it lies: numpy is quicker at this than torch.
-    if channels_last:
-        kernel, inner = kernels.integrate_and_fire_channels_last, (-1,)
-        constant = x.stride(0) == 0
-        spikes = x.new_empty((steps, images, *pixels, channels)).movedim(-1, 2) if constant or not overwrite else x
+    repeats = steps > 1 and x.stride(0) == 0  # one current for all steps, an expanded view
+    if overwrite and not repeats and (channels_last or x.is_contiguous()):
+        spikes = x
     else:
-        kernel, inner = kernels.integrate_and_fire, (channels, -1)
-        spikes = x if overwrite and x.is_contiguous() else x.new_empty(x.shape)
-    if spikes is not x:
-        spikes.copy_(x)
+        spikes = (
+            x.new_empty((steps, images, *pixels, channels)).movedim(-1, 2) if channels_last else x.new_empty(x.shape)
+        )
+        if not repeats:
+            spikes.copy_(x)
     begins = v.ndim == 1  # the loop spreads it over the pixels: torch would take as long as the loop does
     if begins:
         left, initial = torch.empty_like(spikes[0]), v
@@ -53,6 +52,12 @@ def integrate_and_fire(
         same = overwrite and v.stride() == spikes.stride()[1:]
         left, initial = v if same else torch.empty_like(spikes[0]).copy_(v), theta
 
+    if channels_last:
+        kernel, inner = kernels.integrate_and_fire_channels_last, (-1,)
+    else:
+        kernel, inner = kernels.integrate_and_fire, (channels, -1)
+
+    # The arrays that the loop works on show the memory as it lies: numpy is quicker at this than torch.
     def memory(values: Tensor, *outer: int) -> Any:
         array = values.numpy()
         axes = range(array.ndim - 3)
@@ -60,11 +65,12 @@ def integrate_and_fire(
         return inwards.reshape(*outer, *inner)
 
     currents, membranes = memory(spikes, steps, images), memory(left, images)
+    current = memory(x[0], images) if repeats else None
     theta, initial, b = (_for_each(channels, constant) for constant in (theta, initial, b))
     constants = theta.numpy(), membranes, b.numpy(), initial.numpy(), begins
 
     def share(first: int, last: int) -> None:
-        kernel(currents, *constants, first, last)
+        kernel(currents, current, *constants, first, last)
 
     over_images(share, images, spikes.numel() // _WORTH_A_THREAD)
     return spikes, left

@@ -15,8 +15,10 @@ import torch
 from torch import Tensor
 
 from ftbc.graph.ir import INPUT, Graph, Node
+from ftbc.heap import keep_what_is_freed
 from ftbc.neuron.temporal import Temporal
-from ftbc.simulate.cache import budget, keep_what_is_freed
+from ftbc.simulate.cache import budget
+from ftbc.simulate.padding import without_pads
 from ftbc.simulate.schedule import read_once, rest, together, value_of, varying
 from ftbc.threads import over_images
 
@@ -41,6 +43,8 @@ def layerwise(
     may take over the images and steps taken at once; by default `cache.budget`.
     """
     keep_what_is_freed()
+    if observe is None:
+        graph = without_pads(graph)
     (images, chunk), dim = portion(graph, steps, room), 1 if time_first else 0
     count = x.shape[dim]
 
@@ -79,6 +83,7 @@ def portion(graph: Graph, steps: int, room: int | None = None) -> tuple[int, int
     if room is None:
         room = budget(largest, sum(weights.nbytes for weights in graph.parameters()))
     chunk = max(1, min(steps, max(room // largest, together(graph))))
+    chunk = max(-(-steps // -(-steps // chunk)), together(graph))  # as many chunks, of much the same length
     return max(1, room // (largest * chunk)), chunk
 
 

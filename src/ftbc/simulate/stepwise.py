@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.neuron.temporal import Temporal
+from ftbc.simulate.padding import without_pads
 from ftbc.simulate.schedule import read_once, require_single_steps, rest, value_of, varying
 
 Cell = Callable[[Node, Tensor], Tensor]
@@ -21,6 +22,7 @@ class Stepper:
     def __init__(self, graph: Graph, constant: bool, cell: Cell | None = None) -> None:
         if cell is None:
             require_single_steps(graph)
+            graph = without_pads(graph)
         self.graph = graph
         self.cell = cell
         changing = varying(graph, input_varies=not constant)

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from ftbc.graph.ir import INPUT, Graph
 from ftbc.graph.ops import Synapses
+from ftbc.heap import keep_what_is_freed
 from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.neuron.spiking import Spiking
 from ftbc.neuron.temporal import Temporal
-from ftbc.simulate.cache import keep_what_is_freed
 from ftbc.simulate.event.cells import Cell, plan
 from ftbc.simulate.event.fingerprint import fingerprint
 from ftbc.simulate.event.layer import WORTH_A_THREAD, EventLayer
