@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from benchmarks import anns, calibration, engines, growth, memory, peers, profiles, training
+from benchmarks.networks import SUBJECTS
 from benchmarks.settings import Settings
 from ftbc.measure.machine import machine
 
@@ -32,6 +33,9 @@ def main() -> None:
     parser.add_argument("--shared", type=Path, help="folder with weights/ and data/ (or FTBC_SHARED)")
     parser.add_argument("--vgg", type=Path, help="trained weights for vgg16-cifar")
     parser.add_argument("--peers", type=Path, default=Settings.peers, help="the Python that has the peers")
+    parser.add_argument(
+        "--network", action="append", choices=SUBJECTS, help="measure the engines on this one; repeat it"
+    )
     parser.add_argument("--quick", action="store_true", help="a few images and steps: see that all runs")
     given = parser.parse_args()
     unknown = [part for part in given.parts if part not in PARTS]
@@ -49,6 +53,7 @@ def main() -> None:
         shared=shared,
         vgg=given.vgg,
         peers=given.peers,
+        networks=tuple(given.network or ()),
         quick=given.quick,
     )
     facts = machine()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from benchmarks import results
 from benchmarks.networks import Subject, subjects
 from benchmarks.settings import Settings
@@ -11,16 +13,24 @@ from ftbc.report.table import speed_table
 
 
 def run(settings: Settings) -> None:
-    """Images a second at T over those of the ANN, many at once and one at a time."""
-    rows = []
+    """Images a second at T over those of the ANN, many at once and one at a time.
+
+    Where some networks alone are asked for, the rows of the others stay.
+    """
+    before = results.read(settings.to, "engines") if settings.networks else None
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in before["rows"] if before else ():
+        rows.setdefault(row["network"], []).append(row)
     for subject in subjects(settings):
         found = measure(subject, settings)
-        rows += [{**subject.about(), **speed.to_dict()} for speed in found]
+        rows[subject.name] = [{**subject.about(), **speed.to_dict()} for speed in found]
         spikes = ", ".join(dict.fromkeys(f"{100 * row.density:.1f} % (T = {row.steps})" for row in found))
         print(f"{subject.name}: {subject.weights}; {subject.pictures}; recipe {subject.recipe.name}")
         print(f"{subject.many} images at once, spikes per neuron and step {spikes}")
         print(speed_table(found), end="\n\n", flush=True)
-        results.write(settings, "engines", rows)  # after each network: a later one may be interrupted
+        results.write(
+            settings, "engines", [row for own in rows.values() for row in own]
+        )  # after each network: a later one may be interrupted
 
 
 def measure(subject: Subject, settings: Settings) -> list[Speed]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,11 +42,10 @@ class Subject:
 
 
 def subjects(settings: Settings) -> Iterator[Subject]:
-    """All networks, one after another."""
-    yield resnet20(settings)
-    yield vgg16(settings)
-    yield trained_vgg16(settings)
-    yield mobilenet(settings)
+    """The networks that were asked for, else all, one after another."""
+    for name, make in SUBJECTS.items():
+        if not settings.networks or name in settings.networks:
+            yield make(settings)
 
 
 def resnet20(settings: Settings, recipe: str = "ftbc") -> Subject:
@@ -97,7 +96,7 @@ def vgg16(settings: Settings) -> Subject:
         pictures="CIFAR-10",
         recipe=ftbc.recipe("mean-square"),
         batch=settings.pick(16, 2),
-        many=settings.pick(16, 2),
+        many=settings.pick(32, 2),
     )
 
 
@@ -139,8 +138,16 @@ def mobilenet(settings: Settings) -> Subject:
         pictures=photographs,
         recipe=_quick(ftbc.recipe("ftbc", name="ftbc, 4 iterations of 32 images", calibrate=(calibration,)), settings),
         batch=settings.pick(8, 2),
-        many=settings.pick(16, 2),
+        many=settings.pick(32, 2),
     )
+
+
+SUBJECTS: dict[str, Callable[[Settings], Subject]] = {
+    "resnet20": resnet20,
+    "vgg16": vgg16,
+    "vgg16-trained": trained_vgg16,
+    "mobilenet": mobilenet,
+}
 
 
 def _trained(name: str) -> str:

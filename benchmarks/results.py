@@ -21,7 +21,7 @@ def write(settings: Settings, part: str, rows: Iterable[dict[str, Any]], notes: 
         "command": f"python -m benchmarks {part}{' --quick' if settings.quick else ''}",
         "machine": facts,
         "notes": list(notes),
-        "rows": [{**carried, **row} for row in rows],
+        "rows": [{**carried, **row} for row in rows],  # a row of an earlier run keeps what it carries
     }
     path = settings.to / f"bench-{part}.json"
     make_folder(settings.to)

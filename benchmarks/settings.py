@@ -20,7 +20,8 @@ class Settings:
     """to: folder for the results; repeats: how often everything is measured; threads: the numbers of threads.
 
     shared: a folder with ``weights/`` and ``data/`` of networks that are not part of the repository; vgg: trained
-    weights for vgg16-cifar; peers: the Python that has the peers. quick: a few images and steps, to see that all runs.
+    weights for vgg16-cifar; peers: the Python that has the peers; networks: those to measure the engines on, none for
+    all. quick: a few images and steps, to see that all runs.
     """
 
     to: Path = Path("results")
@@ -29,6 +30,7 @@ class Settings:
     shared: Path | None = None
     vgg: Path | None = None
     peers: Path = Path(".venv-peers/bin/python")
+    networks: tuple[str, ...] = ()
     quick: bool = False
 
     def pick(self, usual: Kind, quick: Kind) -> Kind:

@@ -18,9 +18,9 @@ pytest.importorskip("benchmarks", reason="not part of a source distribution")
 pytest.importorskip("numba")
 
 from benchmarks import __main__ as command
-from benchmarks import memory, profiles, results
+from benchmarks import engines, memory, profiles, results
 from benchmarks.growth import at_density
-from benchmarks.networks import mobilenet, resnet20, trained_vgg16, vgg16, wide_resnet20, with_statistics
+from benchmarks.networks import mobilenet, resnet20, subjects, trained_vgg16, vgg16, wide_resnet20, with_statistics
 from benchmarks.settings import Settings
 from ftbc.measure.speed import density, folded
 from ftbc.neuron.spiking import Spiking
@@ -185,3 +185,14 @@ def test_a_quick_run_of_every_part(part: str, tmp_path: Path, capsys: pytest.Cap
     if part in ("anns", "peers"):
         assert any("left out" in note and "make peers" in note for note in content["notes"])
         assert "left out" in capsys.readouterr().out
+
+
+def test_one_network_measured_anew_leaves_the_rows_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(to=tmp_path, quick=True, networks=("resnet20",))
+    results.write(settings, "engines", [{"network": "VGG-16", "a": 1}, {"network": "ResNet-20", "a": 2}])
+    monkeypatch.setattr(engines, "measure", lambda subject, settings: [])
+    monkeypatch.setattr(engines, "speed_table", lambda found: "")
+    engines.run(settings)
+    content = results.read(tmp_path, "engines")
+    assert content is not None and [row["network"] for row in content["rows"]] == ["VGG-16"]
+    assert [subject.name for subject in subjects(settings)] == ["ResNet-20"]
