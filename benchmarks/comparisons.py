@@ -3,7 +3,8 @@
     ftbc compare ... --csv results/compare/NAME.csv      # the commands are on the page
     python -m benchmarks.comparisons --write
 
-The second makes the tables and checks each claim at each T against what the first measured.
+The second makes the tables and checks each claim at each T against what the first measured. What another run measured,
+with the same options for other recipes or T, lies beside it as NAME.PART.csv.
 """
 
 from __future__ import annotations
@@ -61,13 +62,20 @@ class Measured:
         return sorted({t for _, t in self.figures})
 
 
-def read(path: Path) -> Measured:
+def files(folder: Path, name: str) -> list[Path]:
+    """What was measured on a network, in one run or several."""
+    return [*folder.glob(f"{name}.csv"), *sorted(folder.glob(f"{name}.*.csv"))]
+
+
+def read(*paths: Path) -> Measured:
     """Read what was measured; methods without a figure are left out.
 
     plain: methods with binary spikes, one step at a time and no extra ones, which can be compared at the same T.
     """
-    with path.open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["accuracy"]]
+    rows = []
+    for path in paths:
+        with path.open(newline="") as file:
+            rows += [row for row in csv.DictReader(file) if row["accuracy"]]
     by_step = {int(row["steps"]): row for row in rows}
     alike = [r for r in rows if r["levels"] == "binary" and r["extra_steps"] == "0" and r["steppable"] == "True"]
     return Measured(
@@ -82,10 +90,10 @@ def read(path: Path) -> Measured:
 
 def accuracies(name: str, folder: Path = FOLDER) -> str:
     """The table of one network: the best of the methods that can be compared is bold at each T."""
-    path = folder / f"{name}.csv"
-    if not path.exists():
-        return f"*Not measured yet: there is no `results/compare/{path.name}`.*"
-    found = read(path)
+    paths = files(folder, name)
+    if not paths:
+        return f"*Not measured yet: there is no `results/compare/{name}.csv`.*"
+    found = read(*paths)
     largest = {t: max(found.figures.get((method, t), 0.0) for method in found.plain) for t in found.steps}
 
     def cell(method: str, t: int) -> str:
@@ -106,8 +114,8 @@ def claims(folder: Path = FOLDER, reproduced: Path = REPRODUCED) -> str:
     """Each claim on each network: where it holds, and with what figures it does not."""
     lines = []
     for name, title in NETWORKS.items():
-        if (folder / f"{name}.csv").exists():
-            found = read(folder / f"{name}.csv")
+        if paths := files(folder, name):
+            found = read(*paths)
             lines += [
                 _claim("FTBC is at least SNNC-LP", title, found.figures, "ftbc", "snnc-lp", strict=False),
                 _claim("FTBC is at least SNNC-AP", title, found.figures, "ftbc", "snnc-ap", strict=False),

@@ -72,3 +72,12 @@ def test_the_page_shows_the_results_of_the_repository() -> None:
     page = (ROOT / "docs" / "comparison.md").read_text()
     wanted = comparisons.blocks(ROOT / "results" / "compare", ROOT / "results" / "reproduce")
     assert filled(page, wanted) == page, "run python -m benchmarks.comparisons --write"
+
+
+def test_what_several_runs_measured_is_one_table(folder: Path) -> None:
+    (folder / "resnet20.later.csv").write_text(HEAD + "\nsnnc-lp,64,85.0,90.5,2000,256,binary,0,True\n")
+    (folder / "resnet20-other.csv").write_text(HEAD + "\nsnnc-lp,128,1.0,90.5,2000,256,binary,0,True\n")
+    lines = comparisons.accuracies("resnet20", folder).splitlines()
+    assert "| `snnc-lp` | binary | 20.00 | **80.00** | **85.00** |" in lines, "of its own network alone"
+    claims = comparisons.claims(folder, folder)
+    assert "64 (70.00 against 85.00)" in claims

@@ -122,3 +122,18 @@ def test_bad_input(model: nn.Module, images: torch.Tensor, refused: Refused) -> 
 def test_an_engine_without_its_extra_is_not_usable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert [engine.name for engine in ENGINES.values() if engine.usable] == ["layerwise", "stepwise"]
+
+
+def test_beside_long_runs_the_ann_makes_several_passes(model: nn.Module, images: torch.Tensor, monkeypatch) -> None:
+    passes = []
+    way = speed._Ann.way
+    monkeypatch.setattr(speed._Ann, "way", lambda self, b, layout, n=1: passes.append(n) or way(self, b, layout, n))
+    bench = Bench(model, images, ann_batches=(IMAGES,), repeats=1)
+    for steps in (2, 16):
+        bench.compare(ftbc.convert(model, images, steps, "mean-square"), [ENGINES["layerwise"]], batches=(IMAGES,))
+    assert passes[-1] == 4 and passes[0] == 1, "16 steps, of which a quarter"
+    seen = []
+    counted = way(bench.ann, 2, "plain layout", 3)
+    monkeypatch.setattr(type(bench.ann.forms["plain layout"][0]), "forward", lambda self, x: seen.append(len(x)))
+    counted.run()
+    assert sum(seen) == 3 * IMAGES == counted.items
