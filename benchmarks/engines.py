@@ -28,9 +28,8 @@ def run(settings: Settings) -> None:
         print(f"{subject.name}: {subject.weights}; {subject.pictures}; recipe {subject.recipe.name}")
         print(f"{subject.many} images at once, spikes per neuron and step {spikes}")
         print(speed_table(found), end="\n\n", flush=True)
-        results.write(
-            settings, "engines", [row for own in rows.values() for row in own]
-        )  # after each network: a later one may be interrupted
+        # After each network: a later one may be interrupted.
+        results.write(settings, "engines", [row for own in rows.values() for row in own])
 
 
 def measure(subject: Subject, settings: Settings) -> list[Speed]:

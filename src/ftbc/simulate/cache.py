@@ -9,6 +9,7 @@ from ftbc.heap import LARGEST_KEPT
 
 _USUAL = 2 << 20
 _MOST = LARGEST_KEPT - (2 << 20)
+"""Larger tensors are taken from the system anew each time, and it must clear their pages."""
 
 _FEWEST = 32
 """Images times steps below which the small layers of a network are slower by more than its large ones gain."""
