@@ -39,10 +39,12 @@ ALLOWED = {("train", "ftbc.calibrate.base")}
 # Imported only by a neighbour that does without it when its package is missing.
 ON_DEMAND = {
     Path("calibrate/compiled.py"): {"numba"},
+    Path("neuron/block.py"): {"numba", "llvmlite"},
     Path("neuron/compiled.py"): {"numba"},
     Path("simulate/event/kernel.py"): {"numba"},
     Path("simulate/event/packed.py"): {"numba"},
     Path("simulate/event/vector.py"): {"numba", "llvmlite"},
+    Path("vectors.py"): {"numba", "llvmlite"},
 }
 
 BLOCK = """if True:

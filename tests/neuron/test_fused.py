@@ -62,9 +62,9 @@ def test_channels_last_is_equal_to_the_last_bit_and_stays_so(dtype, channels, si
 def test_spikes_take_the_place_of_currents_where_they_may(channels_last: bool, constant: bool) -> None:
     generator = torch.Generator().manual_seed(0)
     order = torch.channels_last if channels_last else torch.contiguous_format
-    x = torch.randn(12, 5, 4, 4, generator=generator).contiguous(memory_format=order)
-    x = x[:3].expand(4, 3, 5, 4, 4) if constant else x.unflatten(0, (4, 3))
-    theta, b, v = torch.rand(5, generator=generator) + 0.3, torch.zeros(4, 5), torch.zeros(3, 5, 4, 4)
+    x = torch.randn(12, 5, 8, 8, generator=generator).contiguous(memory_format=order)
+    x = x[:3].expand(4, 3, 5, 8, 8) if constant else x.unflatten(0, (4, 3))
+    theta, b, v = torch.rand(5, generator=generator) + 0.3, torch.zeros(4, 5), torch.zeros(3, 5, 8, 8)
     before, address = x.clone(), x.data_ptr()
     wanted, left = fused.integrate_and_fire(x, theta, v, b)
     assert torch.equal(x, before) and not v.any(), "neither is written over unless it may be"
@@ -113,11 +113,11 @@ def test_dimensions_of_size_one_hide_no_layout(shape: tuple[int, ...], channels_
 def test_membranes_begin_at_a_constant(channels_last: bool, overwrite: bool, entries: int) -> None:
     generator = torch.Generator().manual_seed(0)
     order = torch.channels_last if channels_last else torch.contiguous_format
-    x = torch.randn(12, 5, 4, 4, generator=generator).contiguous(memory_format=order).unflatten(0, (4, 3))
+    x = torch.randn(12, 5, 8, 8, generator=generator).contiguous(memory_format=order).unflatten(0, (4, 3))
     theta, b = torch.rand(5, generator=generator) + 0.3, torch.randn(4, 5, generator=generator) * 0.2
     initial = torch.rand(entries, generator=generator)
     before = initial.clone()
-    membrane = torch.zeros(3, 5, 4, 4) + initial.view(-1, 1, 1)
+    membrane = torch.zeros(3, 5, 8, 8) + initial.view(-1, 1, 1)
     wanted = fused.integrate_and_fire(x, theta, membrane, b)
     found = fused.integrate_and_fire(x, theta, initial, b, overwrite)
     assert wanted[0].any() and torch.equal(found[0], wanted[0]) and torch.equal(found[1], wanted[1])
@@ -129,12 +129,12 @@ def test_membranes_begin_at_a_constant(channels_last: bool, overwrite: bool, ent
 def test_a_current_that_repeats_is_read_where_it_is(channels_last: bool, overwrite: bool) -> None:
     generator = torch.Generator().manual_seed(0)
     order = torch.channels_last if channels_last else torch.contiguous_format
-    current = torch.randn(3, 5, 4, 4, generator=generator).contiguous(memory_format=order)
+    current = torch.randn(3, 5, 8, 8, generator=generator).contiguous(memory_format=order)
     before = current.clone()
     theta, b = torch.rand(5, generator=generator) + 0.3, torch.randn(6, 5, generator=generator) * 0.2
     repeated = current.expand(6, *current.shape)
-    wanted = fused.integrate_and_fire(torch.stack([current] * 6), theta, torch.zeros(3, 5, 4, 4), b)
-    found = fused.integrate_and_fire(repeated, theta, torch.zeros(3, 5, 4, 4), b, overwrite)
+    wanted = fused.integrate_and_fire(torch.stack([current] * 6), theta, torch.zeros(3, 5, 8, 8), b)
+    found = fused.integrate_and_fire(repeated, theta, torch.zeros(3, 5, 8, 8), b, overwrite)
     assert wanted[0].any() and torch.equal(found[0], wanted[0]) and torch.equal(found[1], wanted[1])
     assert torch.equal(current, before)
     assert found[0].flatten(0, 1).is_contiguous(memory_format=order)

@@ -7,6 +7,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from ftbc.neuron.block import REVISION, SIZE, integrate_and_fire_block
+
 
 # No fastmath: sums must round as torch rounds them. No prange: numba's threads and torch's are one OpenMP pool, and
 # each call would change the number of threads that the other works with; `fused` shares out the images instead.
@@ -42,48 +44,61 @@ def integrate_and_fire(
                     membrane[p] = u - s
 
 
-_AT_ONCE = 1024
-"""Neurons whose membranes and constants stay in the innermost cache over all steps."""
+def _channels_last() -> Any:
+    size, revision = SIZE, REVISION
+
+    @numba.njit(nogil=True, cache=True)
+    def integrate_and_fire_channels_last(x, constant, theta, v, b, initial, begins, first, last):  # type: ignore[no-untyped-def]
+        """As `integrate_and_fire` where the channels of a pixel lie side by side.
+
+        x: ``[T, N, P * C]``; constant: None or ``[N, P * C]``; theta: ``[C]``; v: ``[N, P * C]``; b: ``[T, C]``;
+        initial: ``[C]``.
+        """
+        _ = revision
+        steps, _, neurons = x.shape
+        channels, block = len(theta), size // x.itemsize
+        # Repeated by the length of a block: wherever a block begins, its constants lie side by side.
+        length = channels + block
+        thresholds, starts = np.empty(length, theta.dtype), np.empty(length, theta.dtype)
+        biases = np.empty((steps, length), theta.dtype)
+        for i in range(length):
+            thresholds[i], starts[i], biases[:, i] = theta[i % channels], initial[i % channels], b[:, i % channels]
+        nothing = theta.dtype.type(0)
+        currents = x[0] if constant is None else constant
+        current_step = x.strides[0] if constant is None else 0
+        in_blocks = neurons - neurons % block
+        for n in range(first, last):
+            for begin in range(0, in_blocks, block):
+                place = begin % channels
+                spikes, membrane = _address(x[0, n, begin:]), _address(v[n, begin:])
+                integrate_and_fire_block(  # pyright: ignore[reportCallIssue]
+                    theta, steps, _address(currents[n, begin:]), current_step, spikes, x.strides[0],
+                    _address(biases[0, place:]), biases.strides[0], _address(thresholds[place:]),
+                    _address(starts[place:]) if begins else membrane, membrane,
+                )  # fmt: skip
+            for p in range(in_blocks, neurons):
+                c = p % channels
+                membrane = initial[c] if begins else v[n, p]
+                for t in range(steps):
+                    u = membrane + (x[t, n, p] if constant is None else constant[n, p])
+                    u = u + b[t, c]
+                    s = theta[c] if u >= theta[c] else nothing
+                    x[t, n, p] = s
+                    membrane = u - s
+                v[n, p] = membrane
+
+    return integrate_and_fire_channels_last
 
 
 @numba.njit(nogil=True, cache=True)
-def integrate_and_fire_channels_last(
-    x: Any, constant: Any, theta: Any, v: Any, b: Any, initial: Any, begins: bool, first: int, last: int
-) -> None:
-    """As `integrate_and_fire` where the channels of a pixel lie side by side.
+def _address(values: Any) -> Any:
+    return np.int64(values.ctypes.data)
 
-    x: ``[T, N, P * C]``; constant: None or ``[N, P * C]``; theta: ``[C]``; v: ``[N, P * C]``; b: ``[T, C]``; initial:
-    ``[C]``.
-    """
-    steps, _, neurons = x.shape
-    channels = len(theta)
-    chunk = max(1, _AT_ONCE // channels) * channels
-    # Constants repeated to the length of a chunk make one long loop of many short ones, which can be vectorised.
-    thresholds, biases = np.empty(chunk, theta.dtype), np.empty((steps, chunk), theta.dtype)
-    starts = np.empty(chunk, theta.dtype)
-    for begin in range(0, chunk, channels):
-        thresholds[begin : begin + channels] = theta
-        starts[begin : begin + channels] = initial
-        for t in range(steps):
-            biases[t, begin : begin + channels] = b[t]
-    nothing = theta.dtype.type(0)
-    for n in range(first, last):
-        for begin in range(0, neurons, chunk):
-            end = min(begin + chunk, neurons)
-            membrane = v[n, begin:end]
-            if begins:
-                membrane[:] = starts[: end - begin]
-            for t in range(steps):
-                spikes, bias = x[t, n, begin:end], biases[t]
-                current = spikes
-                if constant is not None:
-                    current = constant[n, begin:end]
-                for p in range(end - begin):
-                    u = membrane[p] + current[p]
-                    u = u + bias[p]
-                    s = thresholds[p] if u >= thresholds[p] else nothing
-                    spikes[p] = s
-                    membrane[p] = u - s
+
+integrate_and_fire_channels_last = _channels_last()
+
+_AT_ONCE = 1024
+"""Neurons whose constants are repeated side by side, so that a loop over them is long enough to be vectorised."""
 
 
 @numba.njit(nogil=True, cache=True)

@@ -17,7 +17,7 @@ from ftbc.simulate.event.jobs import Job, _often, jobs_of, lattices
 from ftbc.simulate.event.kernel import COLLECT_1, COLLECT_9, SPREADS, SUMS, spread, spread_sums
 from ftbc.simulate.event.packed import digits
 from ftbc.simulate.event.paths import Path
-from ftbc.simulate.event.vector import Block
+from ftbc.vectors import Block
 
 quick = settings(deadline=None, derandomize=True, max_examples=200)
 

@@ -167,14 +167,14 @@ def test_on_processors_with_smaller_registers(
     environment["PYTHONPATH"] += os.pathsep + str(Path(__file__).parents[3])
     code = f"""if True:
     import torch
-    from ftbc.simulate.event import vector
-    vector.registers = lambda: ({width}, {count})
+    from ftbc import vectors
+    vectors.registers = lambda: ({width}, {count})
     from ftbc.simulate.event import kernel
-    kernel.registers = vector.registers
+    kernel.registers = vectors.registers
     from tests.simulate.event.networks import GROUPS, STRUCTURES, WIDTHS, WINDOWS
     from tests.simulate.event.support import assert_equal_runs, images, rounded, spiking
     torch.set_num_threads(1)
-    assert not kernel.fits(vector.Block("float64", 64), 1, 1)
+    assert not kernel.fits(vectors.Block("float64", 64), 1, 1)
     for case in (
         WIDTHS["3 to 8 channels"], WIDTHS["17 to 31 channels"], WIDTHS["65 to 100 channels"], STRUCTURES["join"],
         WINDOWS["kernel 5, stride 2, padding 2"], GROUPS["depthwise, 40 channels"], STRUCTURES["identity shortcut"],

@@ -12,10 +12,8 @@ import numba
 import numpy as np
 import pytest
 
-from ftbc.simulate.event import vector
 from ftbc.simulate.event.kernel import SUMS, put_scaled
 from ftbc.simulate.event.vector import (
-    Block,
     add_counted_rows,
     add_rows,
     add_sums,
@@ -26,6 +24,7 @@ from ftbc.simulate.event.vector import (
     put_spikes,
     word_at,
 )
+from ftbc.vectors import Block, registers
 
 ELEMENTS = ("int16", "float32", "float64")
 BLOCKS = (16, 32, 64)
@@ -265,4 +264,4 @@ def test_blocks_are_made_of_whole_vectors() -> None:
         for channels in (*BLOCKS, 48, 128, 192, 256):
             block = Block(element, channels)
             assert block.lanes * block.vectors == channels
-            assert block.lanes * block.size // channels <= vector.registers()[0]
+            assert block.lanes * block.size // channels <= registers()[0]

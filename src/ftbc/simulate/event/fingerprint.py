@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from ftbc.graph.ir import Graph
-from ftbc.simulate.event.vector import compiled, half_word_at
+from ftbc.simulate.event.vector import half_word_at
+from ftbc.vectors import compiled
 
 Fingerprint = tuple[int, int]
 

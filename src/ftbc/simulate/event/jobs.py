@@ -24,7 +24,7 @@ from ftbc.simulate.cache import second_cache
 from ftbc.simulate.event.kernel import COLLECT_1, COLLECT_9, SPREADS, SUMS, fits, spread, spread_sums
 from ftbc.simulate.event.packed import Pool, pooled_shape
 from ftbc.simulate.event.paths import Path, plane
-from ftbc.simulate.event.vector import Block
+from ftbc.vectors import Block
 
 
 @dataclass(frozen=True)

@@ -19,17 +19,15 @@ import numpy as np
 
 from ftbc.simulate.event.vector import (
     REVISION,
-    Block,
     add_counted_rows,
     add_rows,
     add_sums,
     add_where,
-    compiled,
     copy_block,
     fire,
-    registers,
     word_at,
 )
+from ftbc.vectors import Block, compiled, registers
 
 KIND, SOURCE, IMAGE, STEP, ROW, COLUMN, ROWS, COLUMNS, WEIGHTS, CHANNEL, TARGET, BITS, TAP, DIGITS, DIGIT = range(15)
 """Columns of the job table; addresses, offsets and strides in bytes.

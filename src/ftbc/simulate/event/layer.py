@@ -36,8 +36,8 @@ from ftbc.simulate.event.kernel import (
 )
 from ftbc.simulate.event.packed import Packed, Pool, digits, pooled_shape
 from ftbc.simulate.event.paths import plane
-from ftbc.simulate.event.vector import Block
 from ftbc.threads import over_images
+from ftbc.vectors import Block
 
 _LINE = 64
 WORTH_A_THREAD = 1 << 14

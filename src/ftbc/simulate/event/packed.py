@@ -19,8 +19,9 @@ from torch import Tensor
 
 from ftbc.graph.ir import Shape
 from ftbc.simulate.event.paths import plane
-from ftbc.simulate.event.vector import REVISION, Block, compiled, put_spikes, word_at
+from ftbc.simulate.event.vector import REVISION, put_spikes, word_at
 from ftbc.threads import over_images
+from ftbc.vectors import Block, compiled
 
 _WORTH_A_THREAD = 1 << 18
 """Spikes that are worth a thread of their own."""

@@ -9,141 +9,17 @@ The first arguments of each operation (element, channels ...) are constants know
 
 from __future__ import annotations
 
-import inspect
-import math
 import sys
-import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-WORD = ir.IntType(64)
-"""One bit per channel: the spikes of a pixel and of up to 64 channels."""
+from ftbc.vectors import NONE, WORD, Code, revision, shifted
 
-_ELEMENTS = {"int16": (ir.IntType(16), 2), "float32": (ir.FloatType(), 4), "float64": (ir.DoubleType(), 8)}
-_NONE = ir.Constant(ir.IntType(8).as_pointer(), None)
-
-REVISION = zlib.crc32(inspect.getsource(sys.modules[__name__]).encode())
-"""Of this file. Numba, which keeps compiled loops on disk, sees when the file of a loop has changed, but not this one;
-a loop that closes over this number is compiled anew."""
-
-_Loop = TypeVar("_Loop", bound=Callable[..., Any])
-
-
-def compiled(loop: _Loop) -> _Loop:
-    """A loop compiled at its first call that lets go of the interpreter's lock; kept on disk, where there is room."""
-    try:
-        return numba.njit(nogil=True, cache=True)(loop)
-    except RuntimeError:  # no folder that can be written to: compiled anew in each process
-        return numba.njit(nogil=True)(loop)
-
-
-@cache
-def registers() -> tuple[int, int]:
-    """Bytes of a vector register of this processor, and how many of them may hold membranes."""
-    features = binding.get_host_cpu_features()
-    if features.get("avx512bw") and features.get("avx512vl"):
-        return 64, 27
-    return (32, 12) if features.get("avx2") else (16, 12)
-
-
-@dataclass(frozen=True)
-class Block:
-    """``channels`` numbers of type ``element``, as a row of vectors."""
-
-    element: str
-    channels: int
-
-    @property
-    def size(self) -> int:
-        """Bytes of the block."""
-        return self.channels * _ELEMENTS[self.element][1]
-
-    @property
-    def lanes(self) -> int:
-        """Numbers in one vector: the widest that divides the block."""
-        return math.gcd(self.channels, registers()[0] // _ELEMENTS[self.element][1])
-
-    @property
-    def vectors(self) -> int:
-        """Vectors that make up the block."""
-        return self.channels // self.lanes
-
-
-class _Code:
-    """Emits operations on whole blocks."""
-
-    def __init__(self, builder: ir.IRBuilder, element: types.StringLiteral, channels: int) -> None:
-        self.builder = builder
-        self.block = Block(element.literal_value, channels)
-        self.number, self.bytes = _ELEMENTS[self.block.element]
-        self.lanes, self.vectors = self.block.lanes, self.block.vectors
-        self.kind = ir.VectorType(self.number, self.lanes)
-        self.is_float = self.block.element != "int16"
-
-    def _place(self, address: Any, index: int) -> Any:
-        return self.builder.inttoptr(
-            _shifted(self.builder, address, index * self.lanes * self.bytes), self.kind.as_pointer()
-        )
-
-    def load(self, address: Any, count: int | None = None) -> list[Any]:
-        """The vectors that lie at an address; as many as a block has, or ``count``."""
-        count = self.vectors if count is None else count
-        return [self.builder.load(self._place(address, index), align=self.bytes) for index in range(count)]
-
-    def store(self, values: list[Any], address: Any) -> None:
-        """Write vectors to an address."""
-        for index, value in enumerate(values):
-            self.builder.store(value, self._place(address, index), align=self.bytes)
-
-    def splat(self, number: float) -> ir.Constant:
-        """A vector of one number in all places."""
-        return ir.Constant(self.kind, [ir.Constant(self.number, number if self.is_float else int(number))] * self.lanes)
-
-    def spread(self, number: Any) -> Any:
-        """A vector of one whole number, known only at run time, in all places."""
-        value = self.builder.sitofp(number, self.number) if self.is_float else self.builder.trunc(number, self.number)
-        empty = ir.Constant(self.kind, ir.Undefined)
-        first = self.builder.insert_element(empty, value, ir.Constant(ir.IntType(32), 0))
-        return self.builder.shuffle_vector(first, empty, ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), None))
-
-    def add(self, left: Any, right: Any) -> Any:
-        """The sum of two vectors; int16 wraps around."""
-        return self.builder.fadd(left, right) if self.is_float else self.builder.add(left, right)
-
-    def subtract(self, left: Any, right: Any) -> Any:
-        """The difference of two vectors."""
-        return self.builder.fsub(left, right) if self.is_float else self.builder.sub(left, right)
-
-    def reached(self, u: Any, theta: Any) -> Any:
-        """Where u >= theta."""
-        return (self.builder.fcmp_ordered if self.is_float else self.builder.icmp_signed)(">=", u, theta)
-
-    def larger(self, left: Any, right: Any) -> Any:
-        """The larger of two vectors of whole numbers, entry by entry."""
-        return self.builder.select(self.builder.icmp_signed(">", left, right), left, right)
-
-    def lanes_of(self, word: Any, index: int) -> Any:
-        """The bits of a word that belong to vector ``index``, one a lane."""
-        part = self.builder.lshr(word, ir.Constant(WORD, index * self.lanes))
-        return self.builder.bitcast(
-            self.builder.trunc(part, ir.IntType(self.lanes)), ir.VectorType(ir.IntType(1), self.lanes)
-        )
-
-    def bits_of(self, truth: Any, index: int) -> Any:
-        """The word in which the lanes of vector ``index`` are bits."""
-        bits = self.builder.zext(self.builder.bitcast(truth, ir.IntType(self.lanes)), WORD)
-        return self.builder.shl(bits, ir.Constant(WORD, index * self.lanes))
-
-
-def _shifted(builder: ir.IRBuilder, address: Any, offset: int) -> Any:
-    return builder.add(address, ir.Constant(WORD, offset))
+REVISION = revision(sys.modules[__name__])
+"""Of the vector code: a loop that closes over it is compiled anew when the code has changed."""
 
 
 @intrinsic(prefer_literal=True)
@@ -159,13 +35,13 @@ def add_rows(
 
     def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
         v, v_row, w, w_channel, word = arguments[4:]
-        code = _Code(builder, element, channels.literal_value * columns.literal_value)
+        code = Code(builder, element.literal_value, channels.literal_value * columns.literal_value)
         places = _rows_below(builder, v, v_row, rows.literal_value)
         membranes = [value for place in places for value in code.load(place)]
         sums = _with_events(code, membranes, word, w, w_channel)
         for index, place in enumerate(places):
             code.store(sums[index * code.vectors : (index + 1) * code.vectors], place)
-        return _NONE
+        return NONE
 
     return signature, generate
 
@@ -184,7 +60,7 @@ def add_counted_rows(
 
     def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
         v, v_row, w, w_channel, bits, words, digit, digits = arguments[4:]
-        code = _Code(builder, element, channels.literal_value * columns.literal_value)
+        code = Code(builder, element.literal_value, channels.literal_value * columns.literal_value)
         places = _rows_below(builder, v, v_row, rows.literal_value)
         count = len(places) * code.vectors
 
@@ -219,7 +95,7 @@ def add_counted_rows(
         for index, place in enumerate(places):
             part = sums[index * code.vectors : (index + 1) * code.vectors]
             code.store([code.add(*pair) for pair in zip(code.load(place), part, strict=True)], place)
-        return _NONE
+        return NONE
 
     return signature, generate
 
@@ -232,7 +108,7 @@ def _rows_below(builder: ir.IRBuilder, first: Any, row: Any, count: int) -> list
     return places
 
 
-def _with_events(code: _Code, begun: list[Any], word: Any, w: Any, w_channel: Any) -> list[Any]:
+def _with_events(code: Code, begun: list[Any], word: Any, w: Any, w_channel: Any) -> list[Any]:
     """Vectors with the weights of each bit of a word added that is not 0: a loop over its bits."""
     builder = code.builder
     before = builder.basic_block
@@ -270,7 +146,7 @@ def add_sums(
     def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
         v, v_row, sums, words, column, count = arguments[6:]
         across, down, width = columns.literal_value, rows.literal_value, bits.literal_value
-        code = _Code(builder, element, channels.literal_value)
+        code = Code(builder, element.literal_value, channels.literal_value)
         size = code.block.size
         places = _rows_below(builder, v, v_row, down)
         row = (across - 1) * code.vectors
@@ -286,7 +162,7 @@ def add_sums(
         totals = []
         for index, place in enumerate(here):
             totals += kept[index * row : (index + 1) * row]
-            totals += code.load(_shifted(builder, place, (across - 1) * size))
+            totals += code.load(shifted(builder, place, (across - 1) * size))
         word = builder.load(builder.inttoptr(word_at, WORD.as_pointer()), align=8)
         entry = down * across * size
         for group in range(groups.literal_value):
@@ -294,7 +170,7 @@ def add_sums(
                 builder.lshr(word, ir.Constant(WORD, width * group)), ir.Constant(WORD, (1 << width) - 1)
             )
             table = builder.add(sums, builder.mul(chosen, ir.Constant(WORD, entry)))
-            weights = code.load(_shifted(builder, table, (group << width) * entry), len(totals))
+            weights = code.load(shifted(builder, table, (group << width) * entry), len(totals))
             totals = [code.add(*pair) for pair in zip(totals, weights, strict=True)]
         by_row = [totals[index * (row + code.vectors) :][: row + code.vectors] for index in range(down)]
         for values, place in zip(by_row, here, strict=True):
@@ -304,7 +180,7 @@ def add_sums(
         for value, begun, next_one in (
             (left, count, fewer),
             (word_at, words, builder.add(word_at, column)),
-            (offset, ir.Constant(WORD, 0), _shifted(builder, offset, size)),
+            (offset, ir.Constant(WORD, 0), shifted(builder, offset, size)),
             *zip(kept, first, later, strict=True),
         ):
             value.add_incoming(begun, before)
@@ -312,8 +188,8 @@ def add_sums(
         builder.cbranch(builder.icmp_unsigned("!=", fewer, ir.Constant(WORD, 0)), loop, done)
         builder.position_at_end(done)
         for values, place in zip(by_row, here, strict=True):
-            code.store(values[code.vectors :], _shifted(builder, place, size))
-        return _NONE
+            code.store(values[code.vectors :], shifted(builder, place, size))
+        return NONE
 
     return signature, generate
 
@@ -331,18 +207,18 @@ def add_where(
 
     def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
         v, w, words, column, row = arguments[4:]
-        code = _Code(builder, element, channels.literal_value)
+        code = Code(builder, element.literal_value, channels.literal_value)
         sums, nothing = code.load(v), code.splat(0)
         for tap in range(rows.literal_value * columns.literal_value):
             if tap % columns.literal_value == 0:
                 place = words if tap == 0 else builder.add(words, row)
                 words = place
             word = builder.load(builder.inttoptr(place, WORD.as_pointer()), align=8)
-            for index, weight in enumerate(code.load(_shifted(builder, w, tap * code.block.size))):
+            for index, weight in enumerate(code.load(shifted(builder, w, tap * code.block.size))):
                 sums[index] = code.add(sums[index], builder.select(code.lanes_of(word, index), weight, nothing))
             place = builder.add(place, column)
         code.store(sums, v)
-        return _NONE
+        return NONE
 
     return signature, generate
 
@@ -353,9 +229,9 @@ def copy_block(_: Any, element: Any, channels: Any, v: Any, x: Any) -> Any:
 
     def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
         v, x = arguments[2:]
-        code = _Code(builder, element, channels.literal_value)
+        code = Code(builder, element.literal_value, channels.literal_value)
         code.store(code.load(x), v)
-        return _NONE
+        return NONE
 
     return types.void(element, channels, v, x), generate
 
@@ -380,7 +256,7 @@ def fire(
     def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
         threshold, v, x, x_group, b, peak, sent, pixel, count = arguments[4:]
         width = channels.literal_value
-        code = _Code(builder, element, together.literal_value)
+        code = Code(builder, element.literal_value, together.literal_value)
         theta, nothing = code.spread(threshold), code.splat(0)
         # Bias and peaks stay in registers: a peak that went through memory would hold up the next group.
         biases, begun = code.load(b), [] if code.is_float else code.load(peak)
@@ -413,7 +289,7 @@ def fire(
         fewer = builder.sub(left, ir.Constant(WORD, 1))
         for value, first, later in (
             (left, count, fewer),
-            (v_at, v, _shifted(builder, v_at, code.block.size)),
+            (v_at, v, shifted(builder, v_at, code.block.size)),
             (x_at, x, builder.add(x_at, x_group)),
             (sent_at, sent, place),
             *zip(peaks, begun, larger, strict=True),
@@ -423,7 +299,7 @@ def fire(
         builder.cbranch(builder.icmp_unsigned("!=", fewer, ir.Constant(WORD, 0)), loop, done)
         builder.position_at_end(done)
         code.store(larger, peak)
-        return _NONE
+        return NONE
 
     return signature, generate
 
@@ -434,11 +310,11 @@ def put_spikes(_: Any, element: Any, channels: Any, address: Any, word: Any) -> 
 
     def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
         address, word = arguments[2:]
-        code = _Code(builder, element, channels.literal_value)
+        code = Code(builder, element.literal_value, channels.literal_value)
         one, nothing = code.splat(1), code.splat(0)
         spikes = [builder.select(code.lanes_of(word, index), one, nothing) for index in range(code.vectors)]
         code.store(spikes, address)
-        return _NONE
+        return NONE
 
     return types.void(element, channels, address, word), generate
 

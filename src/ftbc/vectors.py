@@ -1,0 +1,151 @@
+"""Blocks of numbers in vector registers: what loops written as LLVM vector code for numba are made of.
+
+Addresses are plain integers: nothing is checked here, the loop that computes them answers for them. Importing this
+needs numba (the extra ``fast``).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Any, TypeVar
+
+import numba
+from llvmlite import binding, ir
+
+WORD = ir.IntType(64)
+"""One bit per channel: the spikes of a pixel and of up to 64 channels."""
+
+_ELEMENTS = {"int16": (ir.IntType(16), 2), "float32": (ir.FloatType(), 4), "float64": (ir.DoubleType(), 8)}
+NONE = ir.Constant(ir.IntType(8).as_pointer(), None)
+"""What an operation returns that returns nothing."""
+
+
+def revision(*modules: ModuleType) -> int:
+    """A number for the state of these files and of this one.
+
+    Numba, which keeps compiled loops on disk, sees when the file of a loop has changed, but not the files of the vector
+    code in it; a loop that closes over this number is compiled anew.
+    """
+    sources = [inspect.getsource(module) for module in (sys.modules[__name__], *modules)]
+    return zlib.crc32("".join(sources).encode())
+
+
+_Loop = TypeVar("_Loop", bound=Callable[..., Any])
+
+
+def compiled(loop: _Loop) -> _Loop:
+    """A loop compiled at its first call that lets go of the interpreter's lock; kept on disk, where there is room."""
+    try:
+        return numba.njit(nogil=True, cache=True)(loop)
+    except RuntimeError:  # no folder that can be written to: compiled anew in each process
+        return numba.njit(nogil=True)(loop)
+
+
+@cache
+def registers() -> tuple[int, int]:
+    """Bytes of a vector register of this processor, and how many of them may hold membranes."""
+    features = binding.get_host_cpu_features()
+    if features.get("avx512bw") and features.get("avx512vl"):
+        return 64, 27
+    return (32, 12) if features.get("avx2") else (16, 12)
+
+
+@dataclass(frozen=True)
+class Block:
+    """``channels`` numbers of type ``element``, as a row of vectors."""
+
+    element: str
+    channels: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the block."""
+        return self.channels * _ELEMENTS[self.element][1]
+
+    @property
+    def lanes(self) -> int:
+        """Numbers in one vector: the widest that divides the block."""
+        return math.gcd(self.channels, registers()[0] // _ELEMENTS[self.element][1])
+
+    @property
+    def vectors(self) -> int:
+        """Vectors that make up the block."""
+        return self.channels // self.lanes
+
+
+class Code:
+    """Emits operations on whole blocks."""
+
+    def __init__(self, builder: ir.IRBuilder, element: str, channels: int) -> None:
+        self.builder = builder
+        self.block = Block(element, channels)
+        self.number, self.bytes = _ELEMENTS[self.block.element]
+        self.lanes, self.vectors = self.block.lanes, self.block.vectors
+        self.kind = ir.VectorType(self.number, self.lanes)
+        self.is_float = self.block.element != "int16"
+
+    def _place(self, address: Any, index: int) -> Any:
+        return self.builder.inttoptr(
+            shifted(self.builder, address, index * self.lanes * self.bytes), self.kind.as_pointer()
+        )
+
+    def load(self, address: Any, count: int | None = None) -> list[Any]:
+        """The vectors that lie at an address; as many as a block has, or ``count``."""
+        count = self.vectors if count is None else count
+        return [self.builder.load(self._place(address, index), align=self.bytes) for index in range(count)]
+
+    def store(self, values: list[Any], address: Any) -> None:
+        """Write vectors to an address."""
+        for index, value in enumerate(values):
+            self.builder.store(value, self._place(address, index), align=self.bytes)
+
+    def splat(self, number: float) -> ir.Constant:
+        """A vector of one number in all places."""
+        return ir.Constant(self.kind, [ir.Constant(self.number, number if self.is_float else int(number))] * self.lanes)
+
+    def spread(self, number: Any) -> Any:
+        """A vector of one whole number, known only at run time, in all places."""
+        value = self.builder.sitofp(number, self.number) if self.is_float else self.builder.trunc(number, self.number)
+        empty = ir.Constant(self.kind, ir.Undefined)
+        first = self.builder.insert_element(empty, value, ir.Constant(ir.IntType(32), 0))
+        return self.builder.shuffle_vector(first, empty, ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), None))
+
+    def add(self, left: Any, right: Any) -> Any:
+        """The sum of two vectors; int16 wraps around."""
+        return self.builder.fadd(left, right) if self.is_float else self.builder.add(left, right)
+
+    def subtract(self, left: Any, right: Any) -> Any:
+        """The difference of two vectors."""
+        return self.builder.fsub(left, right) if self.is_float else self.builder.sub(left, right)
+
+    def reached(self, u: Any, theta: Any) -> Any:
+        """Where u >= theta."""
+        return (self.builder.fcmp_ordered if self.is_float else self.builder.icmp_signed)(">=", u, theta)
+
+    def larger(self, left: Any, right: Any) -> Any:
+        """The larger of two vectors of whole numbers, entry by entry."""
+        return self.builder.select(self.builder.icmp_signed(">", left, right), left, right)
+
+    def lanes_of(self, word: Any, index: int) -> Any:
+        """The bits of a word that belong to vector ``index``, one a lane."""
+        part = self.builder.lshr(word, ir.Constant(WORD, index * self.lanes))
+        return self.builder.bitcast(
+            self.builder.trunc(part, ir.IntType(self.lanes)), ir.VectorType(ir.IntType(1), self.lanes)
+        )
+
+    def bits_of(self, truth: Any, index: int) -> Any:
+        """The word in which the lanes of vector ``index`` are bits."""
+        bits = self.builder.zext(self.builder.bitcast(truth, ir.IntType(self.lanes)), WORD)
+        return self.builder.shl(bits, ir.Constant(WORD, index * self.lanes))
+
+
+def shifted(builder: ir.IRBuilder, address: Any, offset: int) -> Any:
+    """An address some bytes further on."""
+    return builder.add(address, ir.Constant(WORD, offset))
