@@ -40,7 +40,7 @@ def pads(graph) -> int:
 @settings(max_examples=150, deadline=None)
 @given(
     kernel=st.integers(1, 4), stride=st.integers(1, 3), own=st.integers(0, 2), dilation=st.integers(1, 2),
-    sides=st.tuples(*[st.integers(-1, 2)] * 4), rows=st.integers(8, 11), depthwise=st.booleans(),
+    sides=st.tuples(*[st.integers(-1, 2)] * 4), rows=st.integers(9, 12), depthwise=st.booleans(),
 )  # fmt: skip
 def test_any_pad_and_convolution(kernel, stride, own, dilation, sides, rows, depthwise) -> None:
     conv = nn.Conv2d(3, 3, kernel, stride, own, dilation, groups=3 if depthwise else 1).double()
