@@ -270,7 +270,7 @@ _BEST = (
     Recipe(
         name="best",
         summary="layer by layer: weights refitted to the spikes, thresholds and b[t] by correlation, spike gains",
-        calibrate=(Refit(last=False), QuantileBias(), CorrelationSearch(), Gain(), ReadOut()),
+        calibrate=(Refit(last=False), QuantileBias(), CorrelationSearch(), Gain(most_steps=4), ReadOut()),
     ),
     Recipe(
         name="best-anytime",
@@ -280,7 +280,7 @@ _BEST = (
             Refit(last=False, partial=1.0, anytime=True),
             QuantileBias(),
             CorrelationSearch(first=4),
-            Gain(),
+            Gain(most_steps=4),
             ReadOut(anytime=True),
         ),
     ),

@@ -84,7 +84,7 @@ def test_single_precision_and_one_image() -> None:
     assert bool(torch.isfinite(snn(pictures(5).float())).all())
 
 
-@pytest.mark.parametrize("name", ["residual", "bottleneck"])
+@pytest.mark.parametrize("name", ["plain", "bottleneck", "tokens"])
 def test_the_anytime_form_is_nearer_before_the_last_step(name: str) -> None:
     torch.manual_seed(9)
     network, images, others = lively(OWN[name]()), pictures(256), pictures(128, seed=1)

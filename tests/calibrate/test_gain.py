@@ -10,6 +10,8 @@ from torch import Tensor, nn
 import ftbc
 from ftbc.calibrate import Calibration, Gain, QuantileBias
 from ftbc.calibrate.gain import gain
+from ftbc.calibrate.walk import LayerCalibrator
+from ftbc.errors import RecipeError
 from ftbc.graph.ops import Affine
 from ftbc.neuron import IntegrateFire
 from ftbc.neuron.scale import amplify
@@ -101,3 +103,21 @@ def test_all_gains_of_theta_change_nothing() -> None:
     before = layerwise(snn, x, 4)
     Gain()(Calibration(ann, snn, 4, x, torch.Generator()))
     torch.testing.assert_close(layerwise(snn, x, 4), before)
+
+
+def test_networks_of_many_steps_keep_theta() -> None:
+    images = torch.rand(24, *INPUT_SHAPE, dtype=torch.float64)
+
+    def outputs(steps: int, *calibrate: LayerCalibrator) -> Tensor:
+        return ftbc.convert(NETWORKS["plain"](), images, steps, ftbc.Recipe(calibrate=calibrate))(images)
+
+    for steps in (4, 5):
+        found = []
+        for calibrate in ((QuantileBias(),), (QuantileBias(), Gain()), (QuantileBias(), Gain(most_steps=4))):
+            torch.manual_seed(3)
+            found.append(outputs(steps, *calibrate))
+        without, always, here = found
+        assert not torch.equal(without, always)
+        assert torch.equal(here, always if steps <= 4 else without)
+    with pytest.raises(RecipeError, match="most_steps must not be negative"):
+        Gain(most_steps=-1)

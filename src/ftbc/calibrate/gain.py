@@ -9,6 +9,9 @@ and g in the place of theta makes the mean spikes follow the activations with th
 refit behind absorbs in its bias (without such a refit a gain does harm). The factor g / theta goes into the weights
 that read the spikes; an identity shortcut gets a factor per channel, a synapse of its own. A channel that is silent,
 or whose spikes do not rise with its activation, keeps theta.
+
+With many steps theta is nearly what a spike is worth, and the gain brings no more than the noise of its own estimate
+(``most_steps``).
 """
 
 from __future__ import annotations
@@ -19,19 +22,30 @@ import torch
 from torch import Tensor
 
 from ftbc.calibrate.walk import Layer, LayerCalibrator
+from ftbc.errors import RecipeError
 from ftbc.neuron.functional import integrate_and_fire
 
 
 @dataclass(frozen=True)
 class Gain(LayerCalibrator):
-    """What a spike is worth, by least squares; rows: from about how many currents of a channel (as `QuantileBias`)."""
+    """What a spike is worth, by least squares.
+
+    rows: from about how many currents of a channel (as `QuantileBias`); most_steps: a network of more steps keeps
+    theta, 0 for no such bound.
+    """
 
     rows: int = 65536
+    most_steps: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.most_steps < 0:
+            raise RecipeError(f"{self}: most_steps must not be negative")
 
     def at(self, layer: Layer) -> None:
         """Set the amplitude of one layer's spikes."""
         neuron = layer.neuron
-        if neuron is None:
+        if neuron is None or 0 < self.most_steps < layer.steps:
             return
         sample = layer.sample(self.rows)
         theta, v0 = neuron.threshold.unsqueeze(1), neuron.initial.unsqueeze(1).expand_as(sample.a)

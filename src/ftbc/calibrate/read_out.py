@@ -8,7 +8,8 @@ outputs z is
     =>        r = G^-1 1 / (1^T G^-1 1)
 
 the combination of several noisy answers with the least noise. A row r for each t makes the network's read-out matrix
-(`simulate/readout.py`).
+(`simulate/readout.py`). G is known from few images, on which the network was fitted, too: a multiple of the identity
+added to it draws the weights to the plain mean (``even``).
 
 *Weights of the last layer.* It is refitted (`refit.py`) to the mean of its inputs with the weights r in the place of
 1/T. Weights of the steps and of the layer are found in turn. For a network that is read at any step (``anytime``) it
@@ -33,25 +34,27 @@ class ReadOut(LayerCalibrator):
     """Read-out weights over time, and a refit of the last layer for them.
 
     ridge: penalty of the refit, as in `Refit`; rounds: how often the two are found in turn; anytime: whether answers
-    before the last step count, too; rows: about how many rows.
+    before the last step count, too; rows: about how many rows; even: penalty that draws the weights of the steps to
+    the plain mean, relative to the mean square error of a step.
     """
 
     ridge: float = 0.0
     rounds: int = 2
     anytime: bool = False
     rows: int = 131072
+    even: float = 0.1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.ridge < 0 or self.rounds < 1:
-            raise RecipeError(f"{self}: ridge must not be negative, rounds at least 1")
+        if min(self.ridge, self.even) < 0 or self.rounds < 1:
+            raise RecipeError(f"{self}: ridge and even must not be negative, rounds at least 1")
 
     def at(self, layer: Layer) -> None:
         """Only at the last layer: set its weights and the network's read-out."""
         if not layer.last:
             return
         T = layer.steps
-        weights = read_out_weights(self._products(layer))
+        weights = read_out_weights(self._products(layer), self.even)
         for _ in range(self.rounds if layer.junction.synapses else 0):
 
             def means(images: int, rows: Tensor = weights) -> list[Mean]:
@@ -63,7 +66,7 @@ class ReadOut(LayerCalibrator):
                 return found
 
             refit(layer, means, self.ridge, 0, self.rows)
-            weights = read_out_weights(self._products(layer))
+            weights = read_out_weights(self._products(layer), self.even)
         layer.calibration.readout = weights.to(layer.calibration.images)
 
     def _products(self, layer: Layer) -> Tensor:
@@ -81,10 +84,10 @@ class ReadOut(LayerCalibrator):
         return layer.calibration.team.sum(products)
 
 
-def read_out_weights(products: Tensor, ridge: float = 1e-3) -> Tensor:
+def read_out_weights(products: Tensor, even: float) -> Tensor:
     """The read-out matrix ``[T, T]`` from the products G ``[T, T]`` of the errors of single steps.
 
-    >>> read_out_weights(torch.diag(torch.tensor([3.0, 1.0])), ridge=0.0)
+    >>> read_out_weights(torch.diag(torch.tensor([3.0, 1.0])), even=0.0)
     tensor([[1.0000, 0.0000],
             [0.2500, 0.7500]])
     """
@@ -93,7 +96,7 @@ def read_out_weights(products: Tensor, ridge: float = 1e-3) -> Tensor:
     for t in range(1, T + 1):
         block = products[:t, :t]
         size = block.diagonal().mean()
-        penalty = ridge * size + (size == 0)
+        penalty = even * size + (size == 0)
         r = torch.linalg.solve(block + penalty * torch.eye(t, dtype=block.dtype), torch.ones(t, dtype=block.dtype))
         rows[t - 1, :t] = r / r.sum()
     return rows
