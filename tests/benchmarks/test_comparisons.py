@@ -64,6 +64,16 @@ def test_claims_are_checked_at_each_step(folder: Path) -> None:
     assert not any("SNNC-AP" in line for line in lines), "nothing is claimed of what was not measured"
 
 
+def test_one_method_above_best_is_enough_to_refute_it(tmp_path: Path) -> None:
+    """At T = 2 and 4 one of the others was not measured, which at T = 4 does not matter."""
+    rows = [("snnc-lp", 1, 20), ("ftbc", 1, 30), ("best", 1, 60), ("ftbc", 2, 40), ("best", 2, 70)]
+    rows += [("ftbc", 4, 90), ("best", 4, 80)]
+    text = "".join(f"{name},{t},{accuracy},95.0,100,10,binary,0,True\n" for name, t, accuracy in rows)
+    (tmp_path / "resnet20.csv").write_text(HEAD + "\n" + text)
+    lines = comparisons.claims(tmp_path, tmp_path).splitlines()
+    assert any("above every" in line and line.endswith("| 1 | 4 (80.00 against 90.00) |") for line in lines)
+
+
 def test_nothing_measured_yet(tmp_path: Path) -> None:
     assert all("Not measured" in make() for make in comparisons.blocks(tmp_path, tmp_path).values())
 

@@ -106,8 +106,8 @@ _ENTRIES = (
         "--start-from second.safetensors --average --cutout 8 --epochs 12 --learning-rate 0.05 "
         "--label-smoothing 0.1 --seed 1 --to third.safetensors && ftbc train vgg16-cifar --data data/cifar10 --float16 "
         "--width 0.375 --start-from third.safetensors --average --cutout 8 --epochs 20 --learning-rate 0.08 "
-        "--label-smoothing 0.1 --seed 2 --to fourth.safetensors && ftbc train vgg16-cifar --data data/cifar10 --float16 "
-        "--width 0.375 --start-from fourth.safetensors --average --cutout 8 --epochs 16 --learning-rate 0.08 "
+        "--label-smoothing 0.1 --seed 2 --to fourth.safetensors && ftbc train vgg16-cifar --data data/cifar10 "
+        "--float16 --width 0.375 --start-from fourth.safetensors --average --cutout 8 --epochs 16 --learning-rate 0.08 "
         "--label-smoothing 0.1 --seed 3 --to vgg16-cifar10.safetensors",
         sha256="2e20d0755227e10efa99ef46c0d8693027ed2ee26e33c99885531491be90a844",
     ),
