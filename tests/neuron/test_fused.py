@@ -88,6 +88,14 @@ def test_constants_per_neuron_take_the_plain_form() -> None:
     assert not fused.usable(x.to("meta"), torch.ones(4), torch.zeros(3, 4))
 
 
+def test_numbers_of_different_types_take_the_plain_form() -> None:
+    x, theta, b = torch.randn(3, 2, 4, 5, 5), torch.ones(4), torch.zeros(3, 4)
+    assert fused.usable(x, theta, b)
+    assert not fused.usable(x.double(), theta, b)
+    assert not fused.usable(x, theta.double(), b)
+    assert not fused.usable(x, theta, b.double())
+
+
 @pytest.mark.parametrize("channels_last", [True, False])
 @pytest.mark.parametrize("shape", [(4, 1, 5, 4, 4), (1, 3, 5, 4, 4), (4, 1, 5, 1, 6), (4, 2, 1, 3, 3), (4, 3, 6, 1, 1)])
 def test_dimensions_of_size_one_hide_no_layout(shape: tuple[int, ...], channels_last: bool) -> None:

@@ -20,7 +20,8 @@ _WORTH_A_THREAD = 1 << 18
 def usable(x: Tensor, theta: Tensor, b: Tensor) -> bool:
     """Whether the compiled form can take these: some images on the CPU, with constants per layer or channel."""
     simple = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and theta.ndim == 1 and b.ndim == 2
-    return simple and x.numel() > 0 and not x.requires_grad and _kernels() is not None
+    alike = x.dtype == theta.dtype == b.dtype  # it reads memory as numbers of one type
+    return simple and alike and x.numel() > 0 and not x.requires_grad and _kernels() is not None
 
 
 def integrate_and_fire(
@@ -49,7 +50,7 @@ def integrate_and_fire(
     if begins:
         left, initial = torch.empty_like(spikes[0]), v
     else:
-        same = overwrite and v.stride() == spikes.stride()[1:]
+        same = overwrite and v.dtype == spikes.dtype and v.stride() == spikes.stride()[1:]
         left, initial = v if same else torch.empty_like(spikes[0]).copy_(v), theta
 
     if channels_last:
