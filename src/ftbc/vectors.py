@@ -10,7 +10,7 @@ import inspect
 import math
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -149,3 +149,25 @@ class Code:
 def shifted(builder: ir.IRBuilder, address: Any, offset: int) -> Any:
     """An address some bytes further on."""
     return builder.add(address, ir.Constant(WORD, offset))
+
+
+def repeat(
+    builder: ir.IRBuilder, count: Any, begun: Sequence[Any], body: Callable[[list[Any]], list[Any]]
+) -> list[Any]:
+    """A loop of ``count`` rounds, at least one: ``body`` makes the values of a round from those of the one before.
+
+    begun: the values before the first round; the result: those after the last.
+    """
+    before = builder.basic_block
+    loop, done = builder.append_basic_block("round"), builder.append_basic_block("done")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    left, values = builder.phi(WORD), [builder.phi(value.type) for value in begun]
+    later = body(values)
+    fewer = builder.sub(left, ir.Constant(WORD, 1))
+    for value, first, next_one in ((left, count, fewer), *zip(values, begun, later, strict=True)):
+        value.add_incoming(first, before)
+        value.add_incoming(next_one, builder.basic_block)
+    builder.cbranch(builder.icmp_unsigned("!=", fewer, ir.Constant(WORD, 0)), loop, done)
+    builder.position_at_end(done)
+    return later

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ftbc.vectors import NONE, WORD, Code, registers, revision
+from ftbc.vectors import NONE, Code, registers, repeat, revision
 
 REVISION = revision(sys.modules[__name__])
 """Of the vector code: a loop that closes over it is compiled anew when the code has changed."""
@@ -41,30 +41,18 @@ def integrate_and_fire_block(
         code = Code(builder, number.name, SIZE // (number.bitwidth // 8))
         theta, begun, nothing = code.load(thresholds), code.load(begin), code.splat(0)
 
-        before = builder.basic_block
-        loop, done = builder.append_basic_block("steps"), builder.append_basic_block("done")
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        to_do, current_at, spikes_at, bias_at = (builder.phi(WORD) for _ in range(4))
-        membranes = [builder.phi(code.kind) for _ in begun]
-        # In this order, as torch adds them up: the last bit depends on it.
-        u = [code.add(*pair) for pair in zip(membranes, code.load(current_at), strict=True)]
-        u = [code.add(*pair) for pair in zip(u, code.load(bias_at), strict=True)]
-        sent = [builder.select(code.reached(*pair), pair[1], nothing) for pair in zip(u, theta, strict=True)]
-        code.store(sent, spikes_at)
-        rest = [code.subtract(*pair) for pair in zip(u, sent, strict=True)]
-        fewer = builder.sub(to_do, ir.Constant(WORD, 1))
-        for value, first, later in (
-            (to_do, steps, fewer),
-            (current_at, currents, builder.add(current_at, current_step)),
-            (spikes_at, spikes, builder.add(spikes_at, spike_step)),
-            (bias_at, biases, builder.add(bias_at, bias_step)),
-            *zip(membranes, begun, rest, strict=True),
-        ):
-            value.add_incoming(first, before)
-            value.add_incoming(later, loop)
-        builder.cbranch(builder.icmp_unsigned("!=", fewer, ir.Constant(WORD, 0)), loop, done)
-        builder.position_at_end(done)
+        def step(values: list[Any]) -> list[Any]:
+            current_at, spikes_at, bias_at, *membranes = values
+            # In this order, as torch adds them up: the last bit depends on it.
+            u = [code.add(*pair) for pair in zip(membranes, code.load(current_at), strict=True)]
+            u = [code.add(*pair) for pair in zip(u, code.load(bias_at), strict=True)]
+            sent = [builder.select(code.reached(*pair), pair[1], nothing) for pair in zip(u, theta, strict=True)]
+            code.store(sent, spikes_at)
+            places = ((current_at, current_step), (spikes_at, spike_step), (bias_at, bias_step))
+            rest = [code.subtract(*pair) for pair in zip(u, sent, strict=True)]
+            return [*(builder.add(*place) for place in places), *rest]
+
+        _, _, _, *rest = repeat(builder, steps, [currents, spikes, biases, *begun], step)
         code.store(rest, left)
         return NONE
 

@@ -16,7 +16,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ftbc.vectors import NONE, WORD, Code, revision, shifted
+from ftbc.vectors import NONE, WORD, Code, repeat, revision, shifted
 
 REVISION = revision(sys.modules[__name__])
 """Of the vector code: a loop that closes over it is compiled anew when the code has changed."""
@@ -152,43 +152,32 @@ def add_sums(
         row = (across - 1) * code.vectors
         first = [value for place in places for value in code.load(place, row)]
 
-        before = builder.basic_block
-        loop, done = builder.append_basic_block("pixels"), builder.append_basic_block("done")
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        left, word_at, offset = (builder.phi(WORD) for _ in range(3))
-        kept = [builder.phi(code.kind) for _ in first]
-        here = [builder.add(place, offset) for place in places]
-        totals = []
-        for index, place in enumerate(here):
-            totals += kept[index * row : (index + 1) * row]
-            totals += code.load(shifted(builder, place, (across - 1) * size))
-        word = builder.load(builder.inttoptr(word_at, WORD.as_pointer()), align=8)
-        entry = down * across * size
-        for group in range(groups.literal_value):
-            chosen = builder.and_(
-                builder.lshr(word, ir.Constant(WORD, width * group)), ir.Constant(WORD, (1 << width) - 1)
-            )
-            table = builder.add(sums, builder.mul(chosen, ir.Constant(WORD, entry)))
-            weights = code.load(shifted(builder, table, (group << width) * entry), len(totals))
-            totals = [code.add(*pair) for pair in zip(totals, weights, strict=True)]
-        by_row = [totals[index * (row + code.vectors) :][: row + code.vectors] for index in range(down)]
-        for values, place in zip(by_row, here, strict=True):
-            code.store(values[: code.vectors], place)
-        later = [value for values in by_row for value in values[code.vectors :]]
-        fewer = builder.sub(left, ir.Constant(WORD, 1))
-        for value, begun, next_one in (
-            (left, count, fewer),
-            (word_at, words, builder.add(word_at, column)),
-            (offset, ir.Constant(WORD, 0), shifted(builder, offset, size)),
-            *zip(kept, first, later, strict=True),
-        ):
-            value.add_incoming(begun, before)
-            value.add_incoming(next_one, loop)
-        builder.cbranch(builder.icmp_unsigned("!=", fewer, ir.Constant(WORD, 0)), loop, done)
-        builder.position_at_end(done)
-        for values, place in zip(by_row, here, strict=True):
-            code.store(values[code.vectors :], shifted(builder, place, size))
+        def pixel(values: list[Any]) -> list[Any]:
+            word_at, offset, *kept = values
+            here = [builder.add(place, offset) for place in places]
+            totals = []
+            for index, place in enumerate(here):
+                totals += kept[index * row : (index + 1) * row]
+                totals += code.load(shifted(builder, place, (across - 1) * size))
+            word = builder.load(builder.inttoptr(word_at, WORD.as_pointer()), align=8)
+            entry = down * across * size
+            for group in range(groups.literal_value):
+                chosen = builder.and_(
+                    builder.lshr(word, ir.Constant(WORD, width * group)), ir.Constant(WORD, (1 << width) - 1)
+                )
+                table = builder.add(sums, builder.mul(chosen, ir.Constant(WORD, entry)))
+                weights = code.load(shifted(builder, table, (group << width) * entry), len(totals))
+                totals = [code.add(*pair) for pair in zip(totals, weights, strict=True)]
+            length = row + code.vectors
+            by_row = [totals[index * length : (index + 1) * length] for index in range(down)]
+            for values, place in zip(by_row, here, strict=True):
+                code.store(values[: code.vectors], place)
+            later = [value for values in by_row for value in values[code.vectors :]]
+            return [builder.add(word_at, column), shifted(builder, offset, size), *later]
+
+        _, offset, *kept = repeat(builder, count, [words, ir.Constant(WORD, 0), *first], pixel)
+        for index, place in enumerate(places):
+            code.store(kept[index * row : (index + 1) * row], builder.add(place, offset))
         return NONE
 
     return signature, generate
@@ -261,43 +250,30 @@ def fire(
         # Bias and peaks stay in registers: a peak that went through memory would hold up the next group.
         biases, begun = code.load(b), [] if code.is_float else code.load(peak)
 
-        before = builder.basic_block
-        loop, done = builder.append_basic_block("groups"), builder.append_basic_block("done")
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        left, v_at, x_at, sent_at = (builder.phi(WORD) for _ in range(4))
-        peaks = [builder.phi(code.kind) for _ in begun]
-        membranes = code.load(v_at)
-        if has_current.literal_value:
-            membranes = [code.add(*pair) for pair in zip(membranes, code.load(x_at), strict=True)]
-        word, rest = ir.Constant(WORD, 0), []
-        for index, (membrane, bias) in enumerate(zip(membranes, biases, strict=True)):
-            u = code.add(membrane, bias)
-            fired = code.reached(u, theta)
-            rest.append(code.subtract(u, builder.select(fired, theta, nothing)))
-            word = builder.or_(word, code.bits_of(fired, index))
-        code.store(rest, v_at)
-        # u or its complement: for negative u one less than its size, which always fits into the type.
-        sizes = [] if code.is_float else [code.larger(u, builder.not_(u)) for u in rest]
-        larger = [code.larger(*pair) for pair in zip(sizes, peaks, strict=True)]
-        place = sent_at
-        for _pixel in range(together.literal_value // width):
-            bits = word if width == 64 else builder.and_(word, ir.Constant(WORD, (1 << width) - 1))
-            builder.store(bits, builder.inttoptr(place, WORD.as_pointer()), align=8)
-            place = builder.add(place, pixel)
-            word = word if width == 64 else builder.lshr(word, ir.Constant(WORD, width))
-        fewer = builder.sub(left, ir.Constant(WORD, 1))
-        for value, first, later in (
-            (left, count, fewer),
-            (v_at, v, shifted(builder, v_at, code.block.size)),
-            (x_at, x, builder.add(x_at, x_group)),
-            (sent_at, sent, place),
-            *zip(peaks, begun, larger, strict=True),
-        ):
-            value.add_incoming(first, before)
-            value.add_incoming(later, loop)
-        builder.cbranch(builder.icmp_unsigned("!=", fewer, ir.Constant(WORD, 0)), loop, done)
-        builder.position_at_end(done)
+        def group(values: list[Any]) -> list[Any]:
+            v_at, x_at, sent_at, *peaks = values
+            membranes = code.load(v_at)
+            if has_current.literal_value:
+                membranes = [code.add(*pair) for pair in zip(membranes, code.load(x_at), strict=True)]
+            word, rest = ir.Constant(WORD, 0), []
+            for index, (membrane, bias) in enumerate(zip(membranes, biases, strict=True)):
+                u = code.add(membrane, bias)
+                fired = code.reached(u, theta)
+                rest.append(code.subtract(u, builder.select(fired, theta, nothing)))
+                word = builder.or_(word, code.bits_of(fired, index))
+            code.store(rest, v_at)
+            # u or its complement: for negative u one less than its size, which always fits into the type.
+            sizes = [] if code.is_float else [code.larger(u, builder.not_(u)) for u in rest]
+            larger = [code.larger(*pair) for pair in zip(sizes, peaks, strict=True)]
+            place = sent_at
+            for _pixel in range(together.literal_value // width):
+                bits = word if width == 64 else builder.and_(word, ir.Constant(WORD, (1 << width) - 1))
+                builder.store(bits, builder.inttoptr(place, WORD.as_pointer()), align=8)
+                place = builder.add(place, pixel)
+                word = word if width == 64 else builder.lshr(word, ir.Constant(WORD, width))
+            return [shifted(builder, v_at, code.block.size), builder.add(x_at, x_group), place, *larger]
+
+        _, _, _, *larger = repeat(builder, count, [v, x, sent, *begun], group)
         code.store(larger, peak)
         return NONE
 
