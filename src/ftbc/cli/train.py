@@ -39,6 +39,9 @@ def train(
     label_smoothing: Annotated[float | None, typer.Option(help="Else 0")] = None,
     cutout: Annotated[int | None, typer.Option(min=0, help="Side of the square that Cutout blanks; else none")] = None,
     auto_augment: Annotated[str | None, typer.Option(help=f"AutoAugment: {', '.join(POLICIES)}")] = None,
+    compile: Annotated[
+        bool, typer.Option("--compile", help="By torch.compile: a minute later, then faster; needs a C++ compiler")
+    ] = False,
     width: Annotated[float | None, typer.Option(help="How many times as wide as usual")] = None,
     batch_norm: Annotated[bool | None, typer.Option("--batch-norm/--no-batch-norm")] = None,
     activation: Annotated[str | None, typer.Option(help=f"In the place of ReLU: {', '.join(NAMES)}")] = None,
@@ -80,7 +83,7 @@ def train(
         "train": {
             "epochs": epochs, "batch": batch, "learning_rate": learning_rate, "weight_decay": weight_decay,
             "warm_up": warm_up, "label_smoothing": label_smoothing, "cutout": cutout, "auto_augment": auto_augment,
-            "seed": seed,
+            "compile": compile or None, "seed": seed,
         },
     }  # fmt: skip
     known = [outputs.plan] if resume and outputs.plan.is_file() else []

@@ -19,6 +19,7 @@ from ftbc.errors import InputError, NotFiniteError, first_line
 from ftbc.processes import Team
 from ftbc.train.ahead import ahead
 from ftbc.train.checkpoint import Checkpoint
+from ftbc.train.compiled import compiled, failing_to_compile
 from ftbc.train.log import Epoch, write_log
 from ftbc.train.schedule import learning_rate
 from ftbc.train.settings import TrainSettings
@@ -82,11 +83,12 @@ def fit(
         ready()
     if team.leads and log is not None:
         write_log(log, history)  # of a run that was killed after its checkpoint and before its log
-    together = team.join(model)
+    together = compiled(team.join(model)) if settings.compile else team.join(model)
     first, begun = len(history), time.perf_counter()
     for epoch in range(first, settings.epochs):
         started = time.perf_counter()
-        loss, right = _run_epoch(together, source, settings, optimiser, epoch, part, team, progress)
+        with failing_to_compile():
+            loss, right = _run_epoch(together, source, settings, optimiser, epoch, part, team, progress)
         now = time.perf_counter()
         left = (now - begun) / (epoch + 1 - first) * (settings.epochs - epoch - 1)
         seen = steps * settings.batch

@@ -19,7 +19,8 @@ class TrainSettings:
 
     warm_up: the share of all steps in which the learning rate rises to its peak; 0 is the plain cosine (`schedule.py`).
     padding, flip: random crop and mirror; cutout: side of the square that is blanked, 0 for none; auto_augment: a
-    policy of AutoAugment, which needs the extra ``train``.
+    policy of AutoAugment, which needs the extra ``train``. compile: let torch.compile make one program of the network,
+    which is faster after a minute and rounds differently in the last bits; it needs a C++ compiler.
     """
 
     epochs: int = 40
@@ -35,6 +36,7 @@ class TrainSettings:
     flip: bool = True
     cutout: int = 0
     auto_augment: str = "none"
+    compile: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):
