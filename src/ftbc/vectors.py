@@ -106,6 +106,28 @@ class Code:
         for index, value in enumerate(values):
             self.builder.store(value, self._place(address, index), align=self.bytes)
 
+    def beside(self, blocks: list[list[Any]]) -> list[Any]:
+        """Two blocks of one vector each as one vector of twice the length; a single block as it is."""
+        if len(blocks) == 1:
+            return blocks[0]
+        (first,), (second,) = blocks
+        return [self.builder.shuffle_vector(first, second, _mask(range(2 * self.lanes)))]
+
+    def apart(self, values: list[Any], count: int) -> list[list[Any]]:
+        """What `beside` made one of: ``count`` blocks again."""
+        if count == 1:
+            return [values]
+        (joined,) = values
+        parts = (range(index * self.lanes, (index + 1) * self.lanes) for index in range(count))
+        return [[self.builder.shuffle_vector(joined, joined, _mask(part))] for part in parts]
+
+    def load_beside(self, address: Any, count: int) -> list[Any]:
+        """So many blocks that lie one behind the other, as `beside` holds them."""
+        if count == 1:
+            return self.load(address)
+        kind = ir.VectorType(self.number, self.lanes * count)
+        return [self.builder.load(self.builder.inttoptr(address, kind.as_pointer()), align=self.bytes)]
+
     def splat(self, number: float) -> ir.Constant:
         """A vector of one number in all places."""
         return ir.Constant(self.kind, [ir.Constant(self.number, number if self.is_float else int(number))] * self.lanes)
@@ -144,6 +166,12 @@ class Code:
         """The word in which the lanes of vector ``index`` are bits."""
         bits = self.builder.zext(self.builder.bitcast(truth, ir.IntType(self.lanes)), WORD)
         return self.builder.shl(bits, ir.Constant(WORD, index * self.lanes))
+
+
+def _mask(lanes: range) -> ir.Constant:
+    """Which lanes of two vectors a shuffle takes, those of the second counted on."""
+    kind = ir.IntType(32)
+    return ir.Constant(ir.VectorType(kind, len(lanes)), [ir.Constant(kind, lane) for lane in lanes])
 
 
 def shifted(builder: ir.IRBuilder, address: Any, offset: int) -> Any:

@@ -7,6 +7,7 @@ import warnings
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 import ftbc
@@ -14,6 +15,7 @@ from ftbc.graph.ops import Grid
 from ftbc.neuron import IntegrateFire
 from ftbc.simulate.event.cells import DENSE_ABOVE, FINEST, LARGEST, plan, worst
 from ftbc.simulate.event.paths import MOST_PATHS, Path
+from tests.graph.support import Net
 
 from .networks import GROUPS, PADS, SIZES, STRUCTURES, WIDTHS, WINDOWS, Case, conv, many_branches, sandwich
 from .support import assert_equal_runs, engine_of, events, images, rounded, spiking
@@ -235,3 +237,62 @@ def test_how_busy_a_source_is_changes_nothing(rate: float) -> None:
     whole, x = rounded(snn, x)
     assert events(whole)[-1] == "int16"
     assert_equal_runs(whole, x)
+
+
+# ---- what torch is spared ---------------------------------------------------------------------------------
+
+HEADS = {
+    "average to 1": (lambda x: F.adaptive_avg_pool2d(x, 1).flatten(1), True),
+    "average of all": (lambda x: F.avg_pool2d(x, (6, 5)).flatten(1), True),
+    "average over another number": (lambda x: F.avg_pool2d(x, (6, 5), divisor_override=7).flatten(1), True),
+    "mean": (lambda x: x.mean((2, 3)), True),
+    "mean, kept": (lambda x: x.mean((3, 2), keepdim=True).flatten(1), True),
+    "sum": (lambda x: x.sum((2, 3)), True),
+    "average with padding": (lambda x: F.avg_pool2d(x, (8, 7), padding=(1, 1)).flatten(1), False),
+    "average of a part": (lambda x: F.avg_pool2d(x, 5).flatten(1), False),
+    "mean over channels, too": (lambda x: x.mean((1, 2, 3), keepdim=True).flatten(1).expand(-1, 5), False),
+    "mean over rows": (lambda x: x.mean(2)[:, :, 0], False),
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_planes_are_counted_where_nothing_else_is_read_of_them(name: str) -> None:
+    pool, counted = HEADS[name]
+    x = images((2, 6, 5))
+    snn = spiking(
+        Net(lambda m, x: m.c(pool(F.relu(m.b(F.relu(m.a(x)))))), a=conv(2, 5), b=conv(5, 5), c=nn.Linear(5, 3)), x
+    )
+    own = engine_of(snn).plan
+    last = list(own.cells)[-1]
+    assert (last not in own.dense) == bool(own.totals) == counted
+    assert_equal_runs(snn, x, gap=1e-12)
+    whole, x = rounded(snn, x)
+    assert_equal_runs(whole, x)
+
+
+def test_spikes_that_others_read_are_unpacked_all_the_same() -> None:
+    def forward(m, x: Tensor) -> Tensor:
+        s = F.relu(m.b(F.relu(m.a(x))))
+        return m.c(s.mean((2, 3))) + s[:, :3, 0, 0]
+
+    x = images((2, 6, 5))
+    snn = spiking(Net(forward, a=conv(2, 5), b=conv(5, 5), c=nn.Linear(5, 3)), x)
+    own = engine_of(snn).plan
+    assert own.totals and list(own.cells)[-1] in own.dense
+    assert_equal_runs(snn, x, gap=1e-12)
+
+
+def test_a_current_is_rounded_on_arrival_unless_others_read_it_rounded() -> None:
+    def twice(m, x: Tensor) -> Tensor:
+        z = m.a(x)
+        return m.c(F.relu(z) + F.relu(m.b(F.relu(z)) + z))
+
+    x = images((2, 6, 6))
+    plain, x32 = rounded(spiking(sandwich(conv(5, 6)).make(), x), x)
+    (first, *_) = engine_of(plain).plan.cells.values()
+    grids = {node.name: node.module for node in engine_of(plain).graph.of_type(Grid)}
+    assert first.step == grids[f"{first.currents[0]}_grid"].step
+    assert f"{first.currents[0]}_grid" not in engine_of(plain).plan.dense
+    assert_equal_runs(plain, x32)
+    shared, x32 = rounded(spiking(Net(twice, a=conv(2, 5), b=conv(5, 5), c=conv(5, 3)), x), x)
+    assert_equal_runs(shared, x32)

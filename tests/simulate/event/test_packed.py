@@ -54,6 +54,14 @@ def test_there_and_back(shape: tuple[int, ...], dtype: torch.dtype, steps: int, 
     assert found.dtype == dtype and torch.equal(found, s)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [*SHAPES, (65, 9, 8)], ids=str)
+def test_spikes_of_a_plane_are_counted(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    s = spikes(shape, 3, 2, dtype)
+    found = Packed.of(s, 3).totals(dtype)
+    assert found.dtype == dtype and torch.equal(found, s.flatten(2).sum(2) if s.ndim > 2 else s)
+
+
 def test_any_order_in_memory() -> None:
     s = spikes((3, 4, 5), 2, 3).to(memory_format=torch.channels_last)
     assert not s.is_contiguous() and torch.equal(Packed.of(s, 2).unpack(torch.float32), s)

@@ -52,10 +52,19 @@ def test_all_that_reaches_neurons_is_a_multiple(case: Case, dtype: torch.dtype) 
         for path in cell.paths:
             if path.weight is None:
                 source = graph[path.source].module
-                assert isinstance(source, Grid) and math.log2(source.step).is_integer(), name
+                step = cell.step or (source.step if isinstance(source, Grid) else math.nan)
+                assert math.log2(step).is_integer(), name
         if cell.grid:
             neuron = graph[name].module
             assert cell.grid <= FINEST and whole(neuron.bias, cell.grid) and whole(neuron.initial, cell.grid)
+
+
+@every_case
+def test_a_current_is_not_rounded_twice(case: Case) -> None:
+    x = images(case.shape)
+    once = spiking(case.make(), x, pool=case.pool).rounded(x)
+    of_neurons = [node for node in once.rounded(x).graph.of_type(Grid) if node.name != "image_grid"]
+    assert not any(isinstance(once.graph[node.inputs[0]].module, Grid) for node in of_neurons)
 
 
 @every_case

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ftbc.graph.ir import INPUT, Graph, Node, Shape
-from ftbc.graph.ops import Grid, Synapses
+from ftbc.graph.ops import Grid, Reduce, Synapses
 from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.max_pool import SpikingMaxPool
 from ftbc.neuron.scale import scale_thresholds_to_one
@@ -31,7 +31,8 @@ class Cell:
     """A neuron layer with thresholds of 1 and all that leads to it.
 
     bias: ``[T, channels]``, the constants of the paths included; initial: ``[channels]``; grid: the scale at which all
-    numbers are whole, or 0; room: how large a membrane (times grid) may be so that the next step still fits 16 bits.
+    numbers are whole, or 0; room: how large a membrane (times grid) may be so that the next step still fits 16 bits;
+    step: what the current is rounded to multiples of when it arrives, 0 if it is taken as it is.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Cell:
     initial: Tensor
     grid: int
     room: float
+    step: float = 0.0
 
     @property
     def currents(self) -> list[str]:
@@ -59,11 +61,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Plan:
-    """cells: by name; dense: the values that torch computes; packed: values of torch that cells read as spikes."""
+    """cells: by name; dense: the values that torch computes; packed: values of torch that cells read as spikes.
+
+    totals: of the dense values, those that need no more than the number of spikes in each plane of a cell, by name what
+    it is divided by: bits are counted there, and torch computes nothing.
+    """
 
     cells: dict[str, Cell]
     dense: frozenset[str]
     packed: frozenset[str]
+    totals: dict[str, float]
 
 
 @torch.no_grad()
@@ -92,7 +99,8 @@ def plan(graph: Graph, density: Mapping[str, float], input_varies: bool = False)
         for name in released.get(node.name, ()):
             del reached[name]
     read = {path.source for cell in cells.values() for path in cell.paths if path.weight is not None}
-    return Plan(cells, frozenset(_computed(graph, cells, read)), frozenset(read - set(cells)))
+    totals = _totals(graph, cells)
+    return Plan(cells, frozenset(_computed(graph, cells, read, totals)), frozenset(read - set(cells)), totals)
 
 
 def numbers_by_layer(graph: Graph, density: Mapping[str, float]) -> dict[str, str]:
@@ -114,11 +122,32 @@ def _busy(path: Path, density: Mapping[str, float]) -> bool:
     return not path.depthwise and density.get(path.source, 0.0) > DENSE_ABOVE
 
 
-def _computed(graph: Graph, cells: dict[str, Cell], read: set[str]) -> set[str]:
+def _totals(graph: Graph, cells: dict[str, Cell]) -> dict[str, float]:
+    """The nodes that add up, or average, all pixels of a cell's channels, and what by they divide."""
+    found = {node.name: _divisor(node, cells[node.inputs[0]].shape) for node in graph if node.inputs[0] in cells}
+    return {name: divisor for name, divisor in found.items() if divisor is not None}
+
+
+def _divisor(node: Node, before: Shape) -> float | None:
+    module, area = node.module, math.prod(before[1:])
+    if len(before) != 3:
+        return None
+    if isinstance(module, Reduce) and set(module.dims) == {2, 3}:
+        return area if module.mean else 1
+    if isinstance(module, nn.AvgPool2d) and math.prod(node.shape[1:]) == 1:
+        sizes, pads = (
+            value if isinstance(value, tuple) else (value,) * 2 for value in (module.kernel_size, module.padding)
+        )
+        if sizes == before[1:] and not any(pads):
+            return module.divisor_override or area
+    return area if isinstance(module, nn.AdaptiveAvgPool2d) and math.prod(node.shape[1:]) == 1 else None
+
+
+def _computed(graph: Graph, cells: dict[str, Cell], read: set[str], totals: Mapping[str, float]) -> set[str]:
     """Every value that torch must compute: what cells and the output need, back to spikes or the input."""
     needed = {graph.output, *(name for cell in cells.values() for name in cell.currents), *(read - set(cells))}
     for node in reversed(list(graph)):
-        if node.name in needed and node.name not in cells:
+        if node.name in needed and node.name not in cells and node.name not in totals:
             needed.update(node.inputs)
     return needed
 
@@ -148,7 +177,19 @@ def _cell(node: Node, reached: Reached, graph: Graph) -> Cell:
     grid = _grid(paths, bias, initial, graph)
     room = LARGEST - grid * worst(paths, bias) if grid else 0.0
     usable = room > 2 * grid and room >= grid * float(initial.abs().max())
-    return Cell(node.name, node.shape, paths, bias, initial, grid if usable else 0, room)
+    cell = Cell(node.name, node.shape, paths, bias, initial, grid if usable else 0, room)
+    return _rounding_itself(cell, graph) if usable else cell
+
+
+def _rounding_itself(cell: Cell, graph: Graph) -> Cell:
+    """The cell with its current as it is before it is rounded, if nobody else reads it: a pass over it less."""
+    if len(cell.currents) != 1 or cell.currents[0] not in graph.nodes:
+        return cell
+    grid = graph[cell.currents[0]]
+    if not isinstance(grid.module, Grid) or [reader.name for reader in graph.users(grid.name)] != [cell.name]:
+        return cell
+    paths = (replace(path, source=grid.inputs[0]) if path.weight is None else path for path in cell.paths)
+    return replace(cell, paths=tuple(paths), step=grid.module.step)
 
 
 def worst(paths: tuple[Path, ...], bias: Tensor) -> float:

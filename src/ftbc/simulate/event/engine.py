@@ -119,6 +119,9 @@ class EventEngine:
                 packed[node.name] = self._fire(node.name, packed, current, steps, images)
                 if node.name in self.plan.dense:
                     dense[node.name] = packed[node.name].unpack(self.dtype)
+            elif node.name in self.plan.totals:
+                total = packed[node.inputs[0]].totals(self.dtype) / self.plan.totals[node.name]
+                dense[node.name] = total.view(-1, *node.shape)
             elif node.name in self.plan.dense:
                 inputs = [self._over_time(name, dense, steps, node.name) for name in node.inputs]
                 if isinstance(node.module, Temporal):
@@ -151,7 +154,7 @@ class EventEngine:
         layer, cell = self.layers[name], self.plan.cells[name]
         if layer.element != "int16":
             return layer.run(packed, current, steps, images)[0]
-        room = cell.room - (0.0 if current is None else _size(current) * cell.grid + 1)
+        room = cell.room - (0.0 if current is None else (_size(current) + cell.step) * cell.grid + 1)
         if room > 0:  # and not for a current that is infinite or no number
             spikes, peak = layer.run(packed, current, steps, images)
             if peak <= room:

@@ -57,9 +57,9 @@ class Job:
 
     kind: see `kernel`; source: the layer that fires, over which pool its spikes are added up; first: row, column and
     word of that at which the lattice begins; step, count: of its rows and columns; weights: as the operation of
-    `vector` wants them; target: output row and column of the first membrane, which may lie in the margin; bits: the
-    channels that have weights; reach: rows and columns of membranes for each spike; digits: of the sums that it reads,
-    from that word on.
+    `vector` wants them, those of `add_sums` before they are `in_stacks`; target: output row and column of the first
+    membrane, which may lie in the margin; bits: the channels that have weights; reach: rows and columns of membranes
+    for each spike; digits: of the sums that it reads, from that word on.
     """
 
     kind: int
@@ -72,6 +72,11 @@ class Job:
     bits: int
     reach: tuple[int, int]
     digits: int = 1
+
+    @property
+    def sums(self) -> bool:
+        """Whether the weights are a table of sums."""
+        return self.kind >= spread_sums(0, 0, 1)
 
 
 SUMS_ABOVE = {8: 0.04, 4: 0.12}

@@ -116,12 +116,17 @@ def _fire(element, channels, has_current, threshold, width, v, size, x, x_pixel,
 
 
 @compiled
-def put_scaled(values, scale, room) -> None:  # type: ignore[no-untyped-def]
-    """Write ``values [pixels, channels]``, times the scale, into a wider ``room``, with zeros in what is left of it."""
+def put_scaled(values, scale, step, room) -> None:  # type: ignore[no-untyped-def]
+    """Write ``values [pixels, channels]``, times the scale, into a wider ``room``, with zeros in what is left of it.
+
+    step: they are rounded to multiples of it first, a power of two, if it is not 0.
+    """
     channels = values.shape[1]
+    per_step, times = (1 / step, step * scale) if step != 0 else (scale, scale)
     for pixel in range(len(values)):
         for c in range(channels):
-            room[pixel, c] = values[pixel, c] * scale
+            value = values[pixel, c]
+            room[pixel, c] = np.rint(value * per_step) * times if step != 0 else value * scale
         for c in range(channels, room.shape[1]):
             room[pixel, c] = 0
 

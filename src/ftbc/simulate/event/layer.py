@@ -36,6 +36,7 @@ from ftbc.simulate.event.kernel import (
 )
 from ftbc.simulate.event.packed import Packed, Pool, digits, pooled_shape
 from ftbc.simulate.event.paths import plane
+from ftbc.simulate.event.vector import in_stacks
 from ftbc.threads import over_images
 from ftbc.vectors import Block
 
@@ -93,7 +94,7 @@ class EventLayer:
         return [job for jobs in found for job in jobs]
 
     def _part(self, jobs: list[Job], begin: int, shapes: dict[str, Shape]) -> _Part:
-        weights = self._shared([job.weights for job in jobs])
+        weights = self._shared([in_stacks(job.weights, self.block) if job.sums else job.weights for job in jobs])
         table = np.zeros((len(jobs), DIGIT + 1), np.int64)
         for row, job, numbers in zip(table, jobs, weights, strict=True):
             source, pool = job.source
@@ -179,8 +180,9 @@ class EventLayer:
         values = current.view(-1, images, channels, rows, columns).permute(1, 0, 3, 4, 2).contiguous()
         wide = self.blocks * self.block.channels
         room = np.empty((*values.shape[:4], wide), self.element)
-        scale = values.new_tensor(self.scale).numpy()[()]  # a number of their own kind; times it, they are whole
-        put_scaled(values.view(-1, channels).numpy(), scale, room.reshape(-1, wide))
+        # In numbers of their own kind: times the scale, they are whole.
+        scale, step = (values.new_tensor(number).numpy()[()] for number in (self.scale, self.cell.step))
+        put_scaled(values.view(-1, channels).numpy(), scale, step, room.reshape(-1, wide))
         return room
 
 

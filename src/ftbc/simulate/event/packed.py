@@ -91,6 +91,14 @@ class Packed:
         over_images(share, images, self.words.size // _WORTH_A_THREAD)
         return Packed(sums, shape)
 
+    def totals(self, dtype: torch.dtype) -> Tensor:
+        """How many pixels of each channel fired, ``[T * N, channels]``."""
+        images, steps, rows, columns, words = self.words.shape
+        sums = self.pooled((rows, columns)).words.reshape(images, steps, -1, words)
+        found = torch.empty((steps, images, plane(self.shape)[0]), dtype=dtype)
+        _read_digits(sums, found.numpy())
+        return found.flatten(0, 1)
+
     def unpack(self, dtype: torch.dtype) -> Tensor:
         """The spikes as numbers, ``[T * N, ...]``; in memory the channels of a pixel lie side by side."""
         images, steps, rows, columns, words = self.words.shape
@@ -140,6 +148,19 @@ def _add_up(words, sums, down, along):  # type: ignore[no-untyped-def]
                                     sums[n, t, y, x, digit] = so_far ^ carried
                                     carried &= so_far
                                     digit += count
+
+
+@compiled
+def _read_digits(digits, numbers):  # type: ignore[no-untyped-def]
+    """Numbers ``[T, N, channels]`` from their binary digits ``[N, T, digits, words]``."""
+    steps, images, channels = numbers.shape
+    for n in range(images):
+        for t in range(steps):
+            for c in range(channels):
+                number = np.uint64(0)
+                for d in range(digits.shape[2]):
+                    number |= ((digits[n, t, d, c // 64] >> np.uint64(c % 64)) & np.uint64(1)) << np.uint64(d)
+                numbers[t, n, c] = number
 
 
 @cache

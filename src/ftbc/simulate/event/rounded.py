@@ -97,7 +97,7 @@ def _round_cell(graph: Graph, cell: Cell, scale: float) -> None:
     for name in _between(graph, cell):
         if isinstance(graph[name].module, (*Synapses, Affine)):
             round_weights(graph[name].module, 1 / scale, 1 / scale)
-    for value in cell.currents:
+    for value in [] if cell.step else cell.currents:  # else it was rounded before
         if value == INPUT or not isinstance(graph[value].module, Grid):
             _round_current(graph, value, cell, scale)
 

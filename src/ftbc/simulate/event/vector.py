@@ -12,11 +12,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ftbc.vectors import NONE, WORD, Code, repeat, revision, shifted
+from ftbc.vectors import NONE, WORD, Block, Code, registers, repeat, revision, shifted
 
 REVISION = revision(sys.modules[__name__])
 """Of the vector code: a loop that closes over it is compiled anew when the code has changed."""
@@ -137,7 +138,7 @@ def add_sums(
     """As `add_rows` for ``count`` pixels of one row, from a table: the sums of every choice among some channels.
 
     words: address of the first pixel's word; column: bytes from there to the next one's; sums: address of
-    ``[groups][2^bits][rows][columns][block]``, for the lowest ``bits`` channels, for the next ones, and so on. No
+    ``[groups][2^bits][entry]``, for the lowest ``bits`` channels, for the next ones, and so on (`in_stacks`). No
     branch depends on the words: with many events that is faster than one event after another, whose number nobody
     can predict. Membranes that the next pixel reaches, too, stay in registers.
     """
@@ -147,40 +148,82 @@ def add_sums(
         v, v_row, sums, words, column, count = arguments[6:]
         across, down, width = columns.literal_value, rows.literal_value, bits.literal_value
         code = Code(builder, element.literal_value, channels.literal_value)
-        size = code.block.size
+        size, entry = code.block.size, _entry_size(code.block, down, across)
         places = _rows_below(builder, v, v_row, down)
-        row = (across - 1) * code.vectors
-        first = [value for place in places for value in code.load(place, row)]
+        stacks = [[places[row] for row in rows_of] for rows_of in _stacks(code.block, down)]
+
+        def column_of(stack: list[Any], offset: Any) -> list[Any]:
+            """The membranes of one column in a stack of rows."""
+            return code.beside([code.load(builder.add(place, offset)) for place in stack])
+
+        def write(values: list[Any], stack: list[Any], offset: Any) -> None:
+            for part, place in zip(code.apart(values, len(stack)), stack, strict=True):
+                code.store(part, builder.add(place, offset))
 
         def pixel(values: list[Any]) -> list[Any]:
             word_at, offset, *kept = values
-            here = [builder.add(place, offset) for place in places]
-            totals = []
-            for index, place in enumerate(here):
-                totals += kept[index * row : (index + 1) * row]
-                totals += code.load(shifted(builder, place, (across - 1) * size))
+            totals, held = [], iter(kept)
+            for stack in stacks:
+                last = column_of(stack, shifted(builder, offset, (across - 1) * size))
+                totals.append([*([next(held) for _ in last] for _ in range(across - 1)), last])
             word = builder.load(builder.inttoptr(word_at, WORD.as_pointer()), align=8)
-            entry = down * across * size
             for group in range(groups.literal_value):
                 chosen = builder.and_(
                     builder.lshr(word, ir.Constant(WORD, width * group)), ir.Constant(WORD, (1 << width) - 1)
                 )
-                table = builder.add(sums, builder.mul(chosen, ir.Constant(WORD, entry)))
-                weights = code.load(shifted(builder, table, (group << width) * entry), len(totals))
-                totals = [code.add(*pair) for pair in zip(totals, weights, strict=True)]
-            length = row + code.vectors
-            by_row = [totals[index * length : (index + 1) * length] for index in range(down)]
-            for values, place in zip(by_row, here, strict=True):
-                code.store(values[: code.vectors], place)
-            later = [value for values in by_row for value in values[code.vectors :]]
+                at = builder.add(sums, builder.mul(chosen, ir.Constant(WORD, entry)))
+                at = shifted(builder, at, (group << width) * entry)
+                for stack, values_of in zip(stacks, totals, strict=True):
+                    for values in values_of:
+                        weights = code.load_beside(at, len(stack))
+                        values[:] = [code.add(*pair) for pair in zip(values, weights, strict=True)]
+                        at = shifted(builder, at, len(stack) * size)
+            for stack, values_of in zip(stacks, totals, strict=True):
+                write(values_of[0], stack, offset)
+            later = [value for values_of in totals for values in values_of[1:] for value in values]
             return [builder.add(word_at, column), shifted(builder, offset, size), *later]
 
-        _, offset, *kept = repeat(builder, count, [words, ir.Constant(WORD, 0), *first], pixel)
-        for index, place in enumerate(places):
-            code.store(kept[index * row : (index + 1) * row], builder.add(place, offset))
+        nowhere = ir.Constant(WORD, 0)
+        first = [
+            value
+            for stack in stacks
+            for index in range(across - 1)
+            for value in column_of(stack, shifted(builder, nowhere, index * size))
+        ]
+        _, offset, *kept = repeat(builder, count, [words, nowhere, *first], pixel)
+        held = iter(kept)
+        for stack in stacks:
+            wide = len(column_of(stack, offset))
+            for index in range(across - 1):
+                write([next(held) for _ in range(wide)], stack, shifted(builder, offset, index * size))
         return NONE
 
     return signature, generate
+
+
+def in_stacks(sums: np.ndarray, block: Block) -> np.ndarray:
+    """A table ``[groups][2^bits][rows][columns][block]`` as `add_sums` reads it: ``[groups][2^bits][entry]``.
+
+    Where a register holds the blocks of two rows, it holds those of one column, one row below the other.
+    """
+    rows, columns = sums.shape[2:4]
+    parts = [sums[:, :, list(stack)].swapaxes(2, 3).reshape(*sums.shape[:2], -1) for stack in _stacks(block, rows)]
+    numbers = _entry_size(block, rows, columns) * block.channels // block.size
+    entries = np.zeros((*sums.shape[:2], numbers))
+    entries[:, :, : rows * columns * block.channels] = np.concatenate(parts, -1)
+    return entries
+
+
+def _stacks(block: Block, rows: int) -> list[range]:
+    """Rows of pixels, as many together as have room in one register."""
+    high = max(1, registers()[0] // block.size)
+    return [range(first, min(first + high, rows)) for first in range(0, rows, high)]
+
+
+def _entry_size(block: Block, rows: int, columns: int) -> int:
+    """Bytes from one entry of a table to the next: no vector of a large one lies across two cache lines."""
+    size = rows * columns * block.size
+    return size if size < 64 else -(-size // 64) * 64
 
 
 @intrinsic(prefer_literal=True)
