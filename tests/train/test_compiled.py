@@ -25,7 +25,8 @@ labels = torch.arange(64) % 2
 torch.manual_seed(0)
 model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2))
 settings = TrainSettings(epochs=2, batch=16, learning_rate=0.01, compile="compile" in sys.argv)
-train_classifier(model, images, labels, Normalise((0.5,) * 3, (0.25,) * 3), settings, Path(sys.argv[1]) / "run.checkpoint")
+normalise = Normalise((0.5,) * 3, (0.25,) * 3)
+train_classifier(model, images, labels, normalise, settings, Path(sys.argv[1]) / "run.checkpoint")
 torch.save(model.state_dict(), Path(sys.argv[1]) / "weights.pt")
 """
 
