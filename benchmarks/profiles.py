@@ -31,7 +31,7 @@ from ftbc.simulate.event.packed import Packed
 
 WEIGHTS, NEURONS, OTHER = "convolutions and linear layers", "neurons", "sums, pools, factors"
 EVENTS, FIRING, DENSE = "adding weights for spikes", "currents, biases, firing", "dense layers (stem, head)"
-UNPACK, REST = "unpacking spikes for dense layers", "all else: Python, memory"
+READING, REST = "reading spikes for dense layers", "all else: Python, memory"
 
 
 PLAIN = "plain"
@@ -202,11 +202,11 @@ def _events(network: SpikingNetwork, images: Tensor, _: str) -> Profile:
             return found
 
         setattr(layer, "run", twice)  # noqa: B010
-    with _unpacking_timed(watch):
+    with _reading_timed(watch):
         begun = time.perf_counter()
         engine.run(images, network.steps)
         total = time.perf_counter() - begun - again
-    return _profile(watch, total, (EVENTS, FIRING, DENSE, UNPACK))
+    return _profile(watch, total, (EVENTS, FIRING, DENSE, READING))
 
 
 @contextmanager
@@ -220,13 +220,14 @@ def _without_jobs(layer: EventLayer) -> Iterator[None]:
 
 
 @contextmanager
-def _unpacking_timed(watch: Stopwatch) -> Iterator[None]:
-    real = Packed.unpack
-    Packed.unpack = watch.timed(real, UNPACK)  # type: ignore[method-assign]
+def _reading_timed(watch: Stopwatch) -> Iterator[None]:
+    unpack, totals = Packed.unpack, Packed.totals
+    Packed.unpack = watch.timed(unpack, READING)  # type: ignore[method-assign]
+    Packed.totals = watch.timed(totals, READING)  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Packed.unpack = real  # type: ignore[method-assign]
+        Packed.unpack, Packed.totals = unpack, totals  # type: ignore[method-assign]
 
 
 def _profile(watch: Stopwatch, seconds: float, kinds: tuple[str, ...]) -> Profile:

@@ -20,7 +20,7 @@ from ftbc.simulate.event.packed import Packed
 from ftbc.simulate.schedule import rest, varying
 from ftbc.threads import over_images
 
-BUDGET = 16 << 20
+BUDGET = 8 << 20
 """Bytes of the largest value over the images and steps taken at once."""
 
 
