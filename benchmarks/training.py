@@ -6,6 +6,7 @@ import copy
 import random
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +27,17 @@ SETTINGS = TrainSettings(epochs=1, batch=128)
 
 
 def run(settings: Settings) -> None:
-    """Seconds of the plain loop over ours: an epoch with ReLU and with QCFS, and making the batches alone."""
+    """Seconds of the plain loop over ours: an epoch with ReLU and with QCFS, each also compiled, and batches alone."""
     images = ftbc.data.load("cifar10-sample", calibration=settings.pick(512, 128))[0]
     rows = []
     for name, activation in (("ReLU", nn.ReLU()), ("QCFS", QCFS(4))):
         model = ftbc.zoo.build("resnet20", activation=activation)
-        ways = {
-            "plain": Way(lambda model=model: _plain_epoch(copy.deepcopy(model), images)),
-            "ours": Way(lambda model=model: _our_epoch(copy.deepcopy(model), images)),
-        }
-        rows.append(_row(f"epoch, {name}", ways, len(images), settings))
+        for words, own in (("", SETTINGS), (", compiled", replace(SETTINGS, compile=True))):
+            ways = {
+                "plain": Way(lambda model=model: _plain_epoch(copy.deepcopy(model), images)),
+                "ours": Way(lambda model=model, own=own: _our_epoch(copy.deepcopy(model), images, own)),
+            }
+            rows.append(_row(f"epoch, {name}{words}", ways, len(images), settings))
     ways = {"plain": Way(lambda: list(_plain_batches(images))), "ours": Way(lambda: _our_batches(images))}
     rows.append(_row("batches alone", ways, len(images), settings))
     results.write(settings, "training", rows)
@@ -55,9 +57,9 @@ def _row(what: str, ways: dict[str, Way], images: int, settings: Settings) -> di
     }
 
 
-def _our_epoch(model: nn.Module, images: Images) -> None:
+def _our_epoch(model: nn.Module, images: Images, own: TrainSettings) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        fit(model, images, SETTINGS, Path(folder) / "net.checkpoint")
+        fit(model, images, own, Path(folder) / "net.checkpoint")
 
 
 def _our_batches(images: Images) -> None:

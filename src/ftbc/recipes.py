@@ -277,10 +277,10 @@ _BEST = (
         summary="as best, for a network that is read at any of its steps, from the fourth on",
         threshold=MeanSquareUpTo(most=4),
         calibrate=(
-            Refit(last=False, partial=1.0, anytime=True),
+            Refit(last=False, partial=1.5, anytime=True),
             QuantileBias(),
             CorrelationSearch(first=4),
-            Gain(most_steps=4),
+            Gain(first=4),
             ReadOut(anytime=True),
         ),
     ),

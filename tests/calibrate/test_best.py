@@ -92,7 +92,7 @@ def test_the_anytime_form_is_nearer_before_the_last_step(name: str) -> None:
         z = network(others)
     last, anytime = (ftbc.convert(network, images, 16, recipe)(others) for recipe in ("best", "best-anytime"))
     errors = [(out - z).pow(2).mean((1, 2)) for out in (last, anytime)]
-    assert float(errors[1][3]) < 0.8 * float(errors[0][3])
+    assert float(errors[1][3]) < 0.9 * float(errors[0][3])
     assert float(errors[1][-1]) < float(errors[1][7]) < float(errors[1][3])
 
 

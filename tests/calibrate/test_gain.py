@@ -20,19 +20,48 @@ from tests.calibrate.walk.test_plan import graphs
 from tests.networks import INPUT_SHAPE, NETWORKS
 
 
+def _spikes(steps: int, channels: int = 3, places: int = 200) -> Tensor:
+    return (torch.rand(steps, channels, places, generator=torch.Generator().manual_seed(2)) < 0.4).double()
+
+
 def test_gain_is_the_slope_of_a_regression() -> None:
-    n, a = torch.randint(0, 5, (3, 200)).double(), torch.rand(3, 200).double()
+    spikes, a = _spikes(4), torch.rand(3, 200).double()
+    n = spikes.sum(0)
     a += 0.3 * n
-    found = gain(n / 4, a, torch.ones(3).double())
+    found = gain(spikes, a, torch.ones(3).double())
     for c in range(3):
         A = torch.stack([n[c] / 4, torch.ones(200)], 1)
         assert float(found[c]) == pytest.approx(float(torch.linalg.lstsq(A, a[c].unsqueeze(1)).solution[0]))
 
 
+def test_gain_of_several_readings_is_that_of_one_regression_with_an_offset_for_each() -> None:
+    steps, first = 6, 4
+    spikes, a = _spikes(steps), torch.rand(3, 200).double()
+    a += 0.3 * spikes.sum(0)
+    found = gain(spikes, a, torch.ones(3).double(), first)
+    for c in range(3):
+        rows, wanted = [], []
+        for t in range(first, steps + 1):
+            own = torch.zeros(200, 1 + steps, dtype=torch.float64)
+            own[:, 0], own[:, t] = spikes[:t, c].sum(0) / t, 1.0
+            weight = (first / t) ** 0.5  # of a row: its square counts
+            rows.append(weight * own)
+            wanted.append(weight * a[c])
+        slope = torch.linalg.lstsq(torch.cat(rows), torch.cat(wanted).unsqueeze(1), driver="gelsd").solution[0]
+        assert float(found[c]) == pytest.approx(float(slope))
+
+
+@pytest.mark.parametrize("steps", [1, 3, 4])
+def test_gain_of_a_network_that_ends_before_it_is_to_be_read(steps: int) -> None:
+    spikes, a, theta = _spikes(steps), torch.rand(3, 200).double(), torch.ones(3).double()
+    assert torch.equal(gain(spikes, a, theta, first=4), gain(spikes, a, theta))
+
+
 def test_silent_or_contrary_channels_keep_theta() -> None:
     n = torch.tensor([[0.0, 0, 0, 0], [0, 1, 2, 3]]).double()
     a = torch.tensor([[0.0, 1, 2, 3], [3, 2, 1, 0]]).double()
-    assert gain(n / 4, a, torch.tensor([0.7, 0.9]).double()).tolist() == pytest.approx([0.7, 0.9])
+    spikes = torch.stack([n > t for t in range(4)]).double()
+    assert gain(spikes, a, torch.tensor([0.7, 0.9]).double()).tolist() == pytest.approx([0.7, 0.9])
 
 
 class _Mixed(nn.Module):
@@ -119,5 +148,6 @@ def test_networks_of_many_steps_keep_theta() -> None:
         without, always, here = found
         assert not torch.equal(without, always)
         assert torch.equal(here, always if steps <= 4 else without)
-    with pytest.raises(RecipeError, match="most_steps must not be negative"):
-        Gain(most_steps=-1)
+    for wrong in ({"most_steps": -1}, {"first": -1}):
+        with pytest.raises(RecipeError, match="most_steps and first must not be negative"):
+            Gain(**wrong)

@@ -209,6 +209,19 @@ def test_no_commit(answer: str | Exception, git: dict[str, str | Exception]) -> 
     assert origin.commit() is None and origin.origin("x")["commit"] is None
 
 
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("ftbc evaluate resnet20-cifar10 --recipe a,b/c.toml", "ftbc evaluate resnet20-cifar10 --recipe a,b/c.toml"),
+        ("ftbc check /a/b/net.py:make --to /c.csv", "ftbc check net.py:make --to c.csv"),
+        ("ftbc compare x --recipes ftbc,/home/me/own.toml", "ftbc compare x --recipes ftbc,own.toml"),
+        ("ftbc compare x --data '/home/me/cifar' ~/net.pt2", "ftbc compare x --data 'cifar' net.pt2"),
+    ],
+)
+def test_commands_name_files_without_their_folders(typed: str, kept: str) -> None:
+    assert origin.origin(typed)["command"] == kept
+
+
 def test_the_state_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(origin.code()) == 12 and origin.code() == origin.code.__wrapped__()
     monkeypatch.setattr(origin, "_PACKAGE", tmp_path)

@@ -11,7 +11,10 @@ that read the spikes; an identity shortcut gets a factor per channel, a synapse 
 or whose spikes do not rise with its activation, keeps theta.
 
 With many steps theta is nearly what a spike is worth, and the gain brings no more than the noise of its own estimate
-(``most_steps``).
+(``most_steps``). In a network that is read at any step from f on (``first``) a spike has one worth for all of them,
+that of all their counts together, each with an offset of its own:
+
+    g = sum_{t>=f} f/t Cov(n_t / t, a) / sum_{t>=f} f/t Var(n_t / t)
 """
 
 from __future__ import annotations
@@ -31,16 +34,17 @@ class Gain(LayerCalibrator):
     """What a spike is worth, by least squares.
 
     rows: from about how many currents of a channel (as `QuantileBias`); most_steps: a network of more steps keeps
-    theta, 0 for no such bound.
+    theta, 0 for no such bound; first: the first step f at which the network is to be read, 0 for the last alone.
     """
 
     rows: int = 65536
     most_steps: int = 0
+    first: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.most_steps < 0:
-            raise RecipeError(f"{self}: most_steps must not be negative")
+        if min(self.most_steps, self.first) < 0:
+            raise RecipeError(f"{self}: most_steps and first must not be negative")
 
     def at(self, layer: Layer) -> None:
         """Set the amplitude of one layer's spikes."""
@@ -50,17 +54,25 @@ class Gain(LayerCalibrator):
         sample = layer.sample(self.rows)
         theta, v0 = neuron.threshold.unsqueeze(1), neuron.initial.unsqueeze(1).expand_as(sample.a)
         spikes, _ = integrate_and_fire(sample.x, theta, v0, neuron.bias.unsqueeze(2))
-        layer.amplitude = gain((spikes != 0).to(sample.a).mean(0), sample.a, neuron.threshold)
+        layer.amplitude = gain((spikes != 0).to(sample.a), sample.a, neuron.threshold, self.first)
 
 
-def gain(rate: Tensor, a: Tensor, theta: Tensor) -> Tensor:
-    """g ``[C]`` from spikes per step n / T and activations a, both ``[C, P]``.
+def gain(spikes: Tensor, a: Tensor, theta: Tensor, first: int = 0) -> Tensor:
+    """g ``[C]`` from spikes ``[T, C, P]``, each 0 or 1, and activations a ``[C, P]``; first: see above.
 
-    >>> rate = torch.tensor([[0.0, 0.5, 1.0], [0.0, 0.0, 0.0]])
-    >>> gain(rate, torch.tensor([[1.0, 2.5, 4.0], [0.0, 1.0, 2.0]]), torch.tensor([2.0, 2.0]))
+    >>> spikes = torch.tensor([[[0.0, 0.0, 1.0], [0.0, 0.0, 0.0]], [[0.0, 1.0, 1.0], [0.0, 0.0, 0.0]]])
+    >>> gain(spikes, torch.tensor([[1.0, 2.5, 4.0], [0.0, 1.0, 2.0]]), torch.tensor([2.0, 2.0]))
     tensor([3., 2.])
     """
-    deviation = rate - rate.mean(1, keepdim=True)
-    covariance, variance = (deviation * a).mean(1), deviation.pow(2).mean(1)
+    steps = len(spikes)
+    first = min(first or steps, steps)
+    covariance, variance = torch.zeros_like(theta), torch.zeros_like(theta)
+    count = spikes[: first - 1].sum(0)
+    for t in range(first, steps + 1):
+        count = count + spikes[t - 1]
+        rate = count / t
+        deviation = rate - rate.mean(1, keepdim=True)
+        covariance += first / t * (deviation * a).mean(1)
+        variance += first / t * deviation.pow(2).mean(1)
     slope = covariance / variance.clamp(min=1e-12)
     return torch.where((slope > 0) & (variance > 1e-9), slope, theta)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 from datetime import UTC, datetime
 from functools import cache
@@ -19,12 +20,21 @@ _IN_REPOSITORY = "src/ftbc/"
 def origin(command: str | None = None) -> dict[str, Any]:
     """All of it as plain data; command: what the user typed."""
     return {
-        "command": command,
+        "command": None if command is None else without_folders(command),
         "commit": commit(),
         "code": code(),
         "machine": machine(),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def without_folders(command: str) -> str:
+    """A command whose files lie nowhere in particular: results are handed on, and say nothing of a home directory.
+
+    >>> without_folders("ftbc compare /home/me/net.py:make --data=/mnt/cifar10 --steps 1,2")
+    'ftbc compare net.py:make --data=cifar10 --steps 1,2'
+    """
+    return re.sub(r"""(?<![^\s=,'"])~?/(?:[^\s,'"/]+/)*""", "", command)
 
 
 @cache
