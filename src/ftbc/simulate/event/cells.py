@@ -123,7 +123,7 @@ def _busy(path: Path, density: Mapping[str, float]) -> bool:
 
 
 def _totals(graph: Graph, cells: dict[str, Cell]) -> dict[str, float]:
-    """The nodes that add up, or average, all pixels of a cell's channels, and what by they divide."""
+    """The nodes that add up, or average, all pixels of a cell's channels, and what they divide by."""
     found = {node.name: _divisor(node, cells[node.inputs[0]].shape) for node in graph if node.inputs[0] in cells}
     return {name: divisor for name, divisor in found.items() if divisor is not None}
 
