@@ -57,6 +57,13 @@ def train(
     fit_steps: Annotated[
         int | None, typer.Option(min=1, help="Fit the swapped thresholds to so many steps: fewer, smaller")
     ] = None,
+    teacher: Annotated[
+        list[str] | None, typer.Option(help="Learn from this trained network, too: of the zoo, or a file; repeatable")
+    ] = None,
+    teacher_weight: Annotated[
+        float | None, typer.Option(help="Of the teachers' answers against labels; else 0.9")
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(help="That smooths the teachers' answers; else 4")] = None,
     float16: Annotated[bool, typer.Option("--float16", help="Store kernels and matrices in half the bytes")] = False,
     seed: Annotated[int | None, typer.Option(min=0, max=2**31 - 1, help="Initial weights, order, augmentation")] = None,
     json: Json = None,
@@ -75,7 +82,7 @@ def train(
         "data": data, "side": side, "average": average or None, "float16": float16 or None,
         "start_from": None if start_from is None else str(start_from),
         "finetune_from": None if finetune_from is None else str(finetune_from),
-        "fit_steps": fit_steps,
+        "fit_steps": fit_steps, "teachers": teacher or None,
         "network": {
             "architecture": architecture, "width": width, "batch_norm": batch_norm, "activation": activation,
             "levels": levels, "slope": slope, "threshold": threshold,
@@ -83,7 +90,7 @@ def train(
         "train": {
             "epochs": epochs, "batch": batch, "learning_rate": learning_rate, "weight_decay": weight_decay,
             "warm_up": warm_up, "label_smoothing": label_smoothing, "cutout": cutout, "auto_augment": auto_augment,
-            "compile": compile or None, "seed": seed,
+            "compile": compile or None, "seed": seed, "teacher_weight": teacher_weight, "temperature": temperature,
         },
     }  # fmt: skip
     known = [outputs.plan] if resume and outputs.plan.is_file() else []

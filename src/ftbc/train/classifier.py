@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ftbc.atomic import make_folder
@@ -24,6 +23,7 @@ from ftbc.train.log import Epoch, write_log
 from ftbc.train.schedule import learning_rate
 from ftbc.train.settings import TrainSettings
 from ftbc.train.source import InFiles, Source, source_of
+from ftbc.train.teacher import Objective
 
 _LOOK_EVERY = 20
 """Steps between two looks at the loss: on a GPU a look waits for all work that is under way."""
@@ -55,6 +55,7 @@ def fit(
     about: dict[str, Any] | None = None,
     log: Path | None = None,
     ready: Callable[[], None] = lambda: None,
+    teachers: Sequence[nn.Module] = (),
     team: Team | None = None,
     progress: Progress = silent,
 ) -> nn.Module:
@@ -64,7 +65,8 @@ def fit(
     augmentation, dropout and learning rate of an epoch depend on the seed and its number alone.
 
     report: called after each epoch; ready: before the first, when all is known to fit together and nothing is written
-    yet. about: see `Checkpoint`. log: a CSV file with a row for each epoch. team: the processes that share the work.
+    yet. about: see `Checkpoint`. log: a CSV file with a row for each epoch. teachers: see `Objective`. team: the
+    processes that share the work.
     """
     team = team or Team()
     source, steps = source_of(images, settings), len(images) // settings.batch
@@ -84,11 +86,12 @@ def fit(
     if team.leads and log is not None:
         write_log(log, history)  # of a run that was killed after its checkpoint and before its log
     together = compiled(team.join(model)) if settings.compile else team.join(model)
+    objective = Objective(settings, [each.to(team.device) for each in teachers])
     first, begun = len(history), time.perf_counter()
     for epoch in range(first, settings.epochs):
         started = time.perf_counter()
         with failing_to_compile():
-            loss, right = _run_epoch(together, source, settings, optimiser, epoch, part, team, progress)
+            loss, right = _run_epoch(together, source, settings, objective, optimiser, epoch, part, team, progress)
         now = time.perf_counter()
         left = (now - begun) / (epoch + 1 - first) * (settings.epochs - epoch - 1)
         seen = steps * settings.batch
@@ -107,6 +110,7 @@ def _run_epoch(
     model: nn.Module,
     source: Source,
     settings: TrainSettings,
+    objective: Objective,
     optimiser: torch.optim.Optimizer,
     epoch: int,
     part: slice,
@@ -122,9 +126,9 @@ def _run_epoch(
         for step, (x, y) in enumerate(_batches(source, settings, epoch, part)):
             for group in optimiser.param_groups:
                 group["lr"] = learning_rate(settings, epoch * steps + step, steps * settings.epochs)
-            outputs = model(x.to(team.device))
-            y = y.to(team.device)
-            loss = F.cross_entropy(outputs, y, label_smoothing=settings.label_smoothing)
+            x, y = x.to(team.device), y.to(team.device)
+            outputs = model(x)
+            loss = objective(x, outputs, y)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             optimiser.step()

@@ -38,7 +38,8 @@ class Plan:
     """A training.
 
     side: of the crops of an image folder; start_from, finetune_from: weights that it begins with; fit_steps: see
-    `swap_activations`; float16: store kernels and matrices in half the bytes.
+    `swap_activations`; teachers: trained networks to learn from, by name or file (`teacher.py`); float16: store kernels
+    and matrices in half the bytes.
     """
 
     network: Blueprint
@@ -49,6 +50,7 @@ class Plan:
     average: bool = False
     finetune_from: str | None = None
     fit_steps: int | None = None
+    teachers: tuple[str, ...] = ()
     float16: bool = False
 
     def __post_init__(self) -> None:
@@ -65,7 +67,9 @@ class Plan:
 
     def write(self, path: Path) -> None:
         """Write the plan as TOML."""
-        content = {name: value for name, value in asdict(self).items() if name not in _SECTIONS and value is not None}
+        content = {
+            name: value for name, value in asdict(self).items() if name not in _SECTIONS and value not in (None, ())
+        }
         lines = _lines(content)
         for section, part in (("network", self.network.to_dict()), ("train", asdict(self.train))):
             lines += ["", f"[{section}]", *_lines(part)]
@@ -120,10 +124,13 @@ def plan_of(content: dict[str, Any]) -> Plan:
     for name, kind in kinds.items():
         if name in content and type(content[name]) is not kind:
             raise InputError(f"{name}={content[name]!r}: give a {kind.__name__}")
+    teachers = content.get("teachers", [])
+    if not isinstance(teachers, list) or not all(isinstance(name, str) for name in teachers):
+        raise InputError(f"teachers={teachers!r}: give a list of names or files")
     network = Blueprint.from_dict(content["network"])
     chosen = {**usual(network, "finetune_from" in content), **content["train"]}
     rest = {name: value for name, value in content.items() if name not in _SECTIONS}
-    return Plan(network, TrainSettings(**chosen), **rest)
+    return Plan(network, TrainSettings(**chosen), **{**rest, "teachers": tuple(teachers)})
 
 
 def usual(network: Blueprint, finetune: bool) -> dict[str, Any]:

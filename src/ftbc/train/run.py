@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -25,6 +26,7 @@ from ftbc.train.log import Epoch
 from ftbc.train.plan import Plan
 from ftbc.train.source import source_of
 from ftbc.train.swap import swap_activations
+from ftbc.train.teacher import teacher
 
 _EXAMPLES = 512
 """Images whose activations decide the first thresholds."""
@@ -99,11 +101,12 @@ def _run(
     plan = replace(plan, network=replace(plan.network, classes=classes))
     if plan.average and not isinstance(images, Images):
         raise InputError("--average measures BatchNorm statistics on images in memory: train on CIFAR or an .npz file")
+    teachers = [teacher(name, classes, images.normalise) for name in plan.teachers]
     torch.manual_seed(plan.train.seed)
     model = _first(plan, images)
     beginning = copy.deepcopy(model)
     fit(
-        model, images, plan.train, outputs.checkpoint, report, about=plan.network.to_dict(), log=outputs.log,
+        model, images, plan.train, outputs.checkpoint, report, about=_about(plan), log=outputs.log, teachers=teachers,
         ready=lambda: plan.write(outputs.plan), team=team, progress=progress,
     )  # fmt: skip
     if not team.leads:
@@ -113,6 +116,11 @@ def _run(
     zoo.save_weights(model, outputs.weights, plan.network, float16=plan.float16)
     zoo.load_weights(model, outputs.weights)  # what is measured is what was stored
     return Trained(plan, accuracy(model, test, progress), len(test))
+
+
+def _about(plan: Plan) -> dict[str, Any]:
+    """What the weights depend on besides the settings."""
+    return {**plan.network.to_dict(), **({"teachers": list(plan.teachers)} if plan.teachers else {})}
 
 
 def _side(plan: Plan) -> int:

@@ -20,7 +20,8 @@ class TrainSettings:
     warm_up: the share of all steps in which the learning rate rises to its peak; 0 is the plain cosine (`schedule.py`).
     padding, flip: random crop and mirror; cutout: side of the square that is blanked, 0 for none; auto_augment: a
     policy of AutoAugment, which needs the extra ``train``. compile: let torch.compile make one program of the network,
-    which is faster after a minute and rounds differently in the last bits; it needs a C++ compiler.
+    which is faster after a minute and rounds differently in the last bits; it needs a C++ compiler. teacher_weight,
+    temperature: how much the answers of teachers count, if there are any, and how far they are smoothed (`teacher.py`).
     """
 
     epochs: int = 40
@@ -37,6 +38,8 @@ class TrainSettings:
     cutout: int = 0
     auto_augment: str = "none"
     compile: bool = False
+    teacher_weight: float = 0.9
+    temperature: float = 4.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -60,6 +63,8 @@ _RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "seed": _NOT_NEGATIVE,
     "padding": _NOT_NEGATIVE,
     "cutout": _NOT_NEGATIVE,
+    "teacher_weight": (lambda value: 0 <= value <= 1, "from 0 to 1"),
+    "temperature": (lambda value: 0 < value < math.inf, "above 0"),
     "auto_augment": (lambda value: value in POLICIES, f"one of {', '.join(POLICIES)}"),
 }
 
