@@ -19,6 +19,7 @@ from ftbc.heap import keep_what_is_freed
 from ftbc.neuron.temporal import Temporal
 from ftbc.simulate.cache import budget
 from ftbc.simulate.padding import without_pads
+from ftbc.simulate.prepared import prepared
 from ftbc.simulate.schedule import read_once, rest, together, value_of, varying
 from ftbc.threads import over_images
 
@@ -47,6 +48,9 @@ def layerwise(
         graph = without_pads(graph)
     (images, chunk), dim = portion(graph, steps, room), 1 if time_first else 0
     count = x.shape[dim]
+    if observe is None:
+        calls = -(-count // images) * -(-steps // chunk)
+        graph = prepared(graph, varying(graph, time_first), images * chunk, calls)
 
     def share(first: int, last: int) -> list[Tensor]:
         own = graph if last - first == count else twin(graph)

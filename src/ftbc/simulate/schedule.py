@@ -11,6 +11,7 @@ from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.ops import Sum
 from ftbc.graph.precision import in_bfloat16
 from ftbc.neuron.temporal import Temporal
+from ftbc.simulate.prepared import Prepared
 
 ENGINES = ("layerwise", "stepwise", "event")
 
@@ -36,7 +37,7 @@ def varying(graph: Graph, input_varies: bool) -> set[str]:
     return found
 
 
-_MAKES_ANEW = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear, Sum)
+_MAKES_ANEW = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear, Sum, Prepared)
 """Modules whose output is memory of its own; a view would share it."""
 
 

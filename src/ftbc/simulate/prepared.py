@@ -1,0 +1,109 @@
+"""Convolutions made ready for many calls: weights lie as oneDNN reads them, and what else arrives is added on the way.
+
+torch lays out the weights of a convolution anew at each call, and adds a shortcut in a pass of its own. Beside one large
+convolution that is little, but an engine makes many small ones, whose values stay in the cache. Here weights are laid
+out once a run (and not kept: they may change between two runs), and the sum of a convolution and something else is one
+operation, which writes over what it adds to:
+
+    other <- other + (W x + b)        by the same kernels in the same order: equal to the last bit
+
+These are the operators that torch's own compiler calls for a frozen network. With channels outermost they are slower
+than torch's usual ones, and such convolutions stay as they are.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from ftbc.graph.ir import Graph, Node, channels_last
+from ftbc.graph.ops import Sum, Synapses
+from ftbc.graph.precision import in_bfloat16
+from ftbc.neuron.integrate_fire import IntegrateFire
+
+_WORTH_IT = 6
+"""Calls of a convolution from which on laying out its weights beforehand costs less than it saves."""
+
+
+class Prepared(nn.Module):
+    """``W x + b``, or that added to ``other``, which is written over; items: ``[N, C, H, W]`` of the inputs to come."""
+
+    def __init__(self, convolution: nn.Conv2d, items: list[int]) -> None:
+        super().__init__()
+        own = convolution
+        self.bias = own.bias
+        self.settings = (own.padding, own.stride, own.dilation, own.groups)
+        weight = own.weight.detach().to_mkldnn()
+        self.weight = torch._C._nn.mkldnn_reorder_conv2d_weight(weight, *self.settings, items)
+
+    def forward(self, x: Tensor, other: Tensor | None = None) -> Tensor:
+        """The outputs, with channels innermost in memory."""
+        x = x.contiguous(memory_format=torch.channels_last)
+        if other is None:
+            plain = torch.ops.mkldnn._convolution_pointwise
+            return plain(x, self.weight, self.bias, *self.settings, "none", [], "")
+        other = other.contiguous(memory_format=torch.channels_last)
+        onto = torch.ops.mkldnn._convolution_pointwise_.binary
+        return onto(other, x, self.weight, self.bias, *self.settings, "add", 1.0, None, [], None)
+
+
+def prepared(graph: Graph, changing: set[str], items: int, calls: int) -> Graph:
+    """The same network with prepared convolutions, if they run often enough; all other tensors are shared.
+
+    changing: the values that differ between steps (`varying`); items: images times steps in a call; calls: how many.
+    """
+    if calls < _WORTH_IT or torch.is_grad_enabled() or in_bfloat16() or not torch.backends.mkldnn.is_available():
+        return graph
+    ready = {node.name: node for node in graph.of_type(nn.Conv2d) if node.name in changing and _fits(node.module)}
+    into = _sums(graph, changing, ready)
+    own = copy.copy(graph)
+    own.nodes = {}
+    for node in graph:
+        if node.name in into:
+            source = into[node.name]
+            (other,) = (name for name in node.inputs if name != source.name)
+            both = (*source.inputs, other)
+            own.nodes[node.name] = replace(node, module=_prepare(graph, source, items), inputs=both)
+        elif node.name in ready:
+            own.nodes[node.name] = replace(node, module=_prepare(graph, node, items))
+        else:
+            own.nodes[node.name] = node
+    for source in into.values():
+        del own.nodes[source.name]
+    return own
+
+
+def _prepare(graph: Graph, node: Node, items: int) -> Prepared:
+    assert isinstance(node.module, nn.Conv2d)
+    return Prepared(node.module, [items, *graph.shape(node.inputs[0])])
+
+
+def _fits(module: nn.Module) -> bool:
+    assert isinstance(module, nn.Conv2d)
+    usual = module.padding_mode == "zeros" and not isinstance(module.padding, str)
+    weight = module.weight
+    return usual and weight.device.type == "cpu" and weight.dtype == torch.float32 and channels_last(weight)
+
+
+def _sums(graph: Graph, changing: set[str], ready: dict[str, Node]) -> dict[str, Node]:
+    """For each sum that a convolution can write, that convolution: its other term is not needed afterwards."""
+    last = {name: node.name for node in graph for name in node.inputs}
+    found: dict[str, Node] = {}
+    for node in graph.of_type(Sum):
+        if not isinstance(node.module, Sum) or node.module.weights != (1.0, 1.0) or len(set(node.inputs)) < 2:
+            continue
+        for name, other in (node.inputs[::-1], node.inputs):
+            alone = name in ready and len(graph.users(name)) == 1 and name != graph.output
+            if alone and _spent(graph, other, changing) and last[other] == node.name:
+                found[node.name] = ready[name]
+                break
+    return found
+
+
+def _spent(graph: Graph, name: str, changing: set[str]) -> bool:
+    """Whether a value has memory of its own, of which none that reads it keeps a view."""
+    owned = name in changing and name in graph.nodes and isinstance(graph[name].module, (nn.Conv2d, IntegrateFire))
+    return owned and name != graph.output and all(isinstance(user.module, (*Synapses, Sum)) for user in graph.users(name))
