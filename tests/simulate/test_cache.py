@@ -19,20 +19,20 @@ def read_anew():
 
 
 @pytest.mark.parametrize(
-    ("size", "expected"), [(MB, 4 * MB), (MB // 4, 2 * MB), (64 * MB, 16 * MB), (0, 8 * MB), (-1, 8 * MB)]
+    ("size", "expected"), [(MB, 8 * MB), (MB // 4, 4 * MB), (64 * MB, 30 * MB), (0, 16 * MB), (-1, 16 * MB)]
 )
-def test_four_times_the_second_cache_within_bounds(monkeypatch, size: int, expected: int) -> None:
+def test_eight_times_the_second_cache_within_bounds(monkeypatch, size: int, expected: int) -> None:
     monkeypatch.setattr(os, "sysconf", lambda name: size)
     assert cache.budget(1) == expected
 
 
-@pytest.mark.parametrize(("weights", "expected"), [(0, 4 * MB), (3 * MB, 4 * MB), (9 * MB, 9 * MB), (99 * MB, 30 * MB)])
+@pytest.mark.parametrize(("weights", "expected"), [(0, 8 * MB), (3 * MB, 8 * MB), (9 * MB, 9 * MB), (99 * MB, 30 * MB)])
 def test_at_least_as_much_as_the_weights(monkeypatch, weights: int, expected: int) -> None:
     monkeypatch.setattr(os, "sysconf", lambda name: MB)
     assert cache.budget(1, weights) == expected
 
 
-@pytest.mark.parametrize(("largest", "expected"), [(MB // 8, 4 * MB), (MB // 2, 16 * MB), (2 * MB, 30 * MB)])
+@pytest.mark.parametrize(("largest", "expected"), [(MB // 8, 8 * MB), (MB // 2, 16 * MB), (2 * MB, 30 * MB)])
 def test_at_least_thirty_two_images_or_steps_within_bounds(monkeypatch, largest: int, expected: int) -> None:
     monkeypatch.setattr(os, "sysconf", lambda name: MB)
     assert cache.budget(largest) == expected
@@ -43,4 +43,4 @@ def test_where_the_size_is_unknown(monkeypatch) -> None:
         raise ValueError("unrecognized configuration name")
 
     monkeypatch.setattr(os, "sysconf", unknown)
-    assert cache.budget(1) == 8 * MB
+    assert cache.budget(1) == 16 * MB

@@ -8,6 +8,7 @@ from functools import cache
 from ftbc.heap import LARGEST_KEPT
 
 _USUAL = 2 << 20
+_CACHES = 8
 _MOST = LARGEST_KEPT - (2 << 20)
 """Larger tensors are taken from the system anew each time, and it must clear their pages."""
 
@@ -18,14 +19,15 @@ _FEWEST = 32
 def budget(largest: int, weights: int = 0) -> int:
     """Bytes that the largest value of a network may take over the images and steps that are taken at once.
 
-    Four times the second cache of a core: most values of a network are smaller than its largest. But enough for 32
-    images or steps, and with more weights than that as many bytes as there are weights, since each portion reads all
-    of them again. largest: bytes of that value for one image and step; weights: bytes of all of them.
+    Eight times the second cache of a core: most values of a network are smaller than its largest, and what small
+    layers cost beside their work is shared by more images. But enough for 32 images or steps, and with more weights
+    than that as many bytes as there are weights, since each portion reads all of them again. largest: bytes of that
+    value for one image and step; weights: bytes of all of them.
 
     >>> budget(largest=1, weights=1 << 30) == 30 << 20
     True
     """
-    return min(max(4 * second_cache(), _FEWEST * largest, weights), _MOST)
+    return min(max(_CACHES * second_cache(), _FEWEST * largest, weights), _MOST)
 
 
 @cache

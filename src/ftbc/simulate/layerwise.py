@@ -54,7 +54,8 @@ def layerwise(
 
     def share(first: int, last: int) -> list[Tensor]:
         own = graph if last - first == count else twin(graph)
-        parts = x.narrow(dim, first, last - first).split(images, dim)
+        portions = -(-(last - first) // images)
+        parts = x.narrow(dim, first, last - first).tensor_split(portions, dim)  # of much the same size
         return [_in_chunks(own, part, steps, chunk, time_first, observe) for part in parts]
 
     # A thread for each share of the images loses less than torch's own, which meet after every operation.

@@ -106,4 +106,6 @@ def _sums(graph: Graph, changing: set[str], ready: dict[str, Node]) -> dict[str,
 def _spent(graph: Graph, name: str, changing: set[str]) -> bool:
     """Whether a value has memory of its own, of which none that reads it keeps a view."""
     owned = name in changing and name in graph.nodes and isinstance(graph[name].module, (nn.Conv2d, IntegrateFire))
-    return owned and name != graph.output and all(isinstance(user.module, (*Synapses, Sum)) for user in graph.users(name))
+    return (
+        owned and name != graph.output and all(isinstance(user.module, (*Synapses, Sum)) for user in graph.users(name))
+    )
