@@ -1,9 +1,9 @@
 """Convolutions made ready for many calls: weights lie as oneDNN reads them, and what else arrives is added on the way.
 
-torch lays out the weights of a convolution anew at each call, and adds a shortcut in a pass of its own. Beside one large
-convolution that is little, but an engine makes many small ones, whose values stay in the cache. Here weights are laid
-out once a run (and not kept: they may change between two runs), and the sum of a convolution and something else is one
-operation, which writes over what it adds to:
+torch lays out the weights of a convolution anew at each call, and adds a shortcut in a pass of its own. Beside one
+large convolution that is little, but an engine makes many small ones, whose values stay in the cache. Here weights are
+laid out once a run (and not kept: they may change between two runs), and the sum of a convolution and something else is
+one operation, which writes over what it adds to:
 
     other <- other + (W x + b)        by the same kernels in the same order: equal to the last bit
 
@@ -105,7 +105,8 @@ def _sums(graph: Graph, changing: set[str], ready: dict[str, Node]) -> dict[str,
 
 def _spent(graph: Graph, name: str, changing: set[str]) -> bool:
     """Whether a value has memory of its own, of which none that reads it keeps a view."""
-    owned = name in changing and name in graph.nodes and isinstance(graph[name].module, (nn.Conv2d, IntegrateFire))
-    return (
-        owned and name != graph.output and all(isinstance(user.module, (*Synapses, Sum)) for user in graph.users(name))
-    )
+    if name not in changing or name not in graph.nodes or name == graph.output:
+        return False
+    readers = [node.module for node in graph.users(name)]
+    owned = isinstance(graph[name].module, (nn.Conv2d, IntegrateFire))
+    return owned and all(isinstance(reader, (*Synapses, Sum)) for reader in readers)
