@@ -110,7 +110,7 @@ def trained_vgg16(settings: Settings) -> Subject:
         pictures="CIFAR-10",
         recipe=_quick(ftbc.recipe("ftbc"), settings),
         batch=settings.pick(64, 2),
-        many=settings.pick(64, 2),
+        many=settings.pick(128, 2),
     )
 
 

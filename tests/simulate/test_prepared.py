@@ -78,7 +78,7 @@ def graph_of(name: str) -> tuple[Graph, Tensor]:
 def test_same_outputs_as_one_step_after_another(name: str) -> None:
     graph, x = graph_of(name)
     wanted = torch.stack(list(stepwise(graph, x, 6)))
-    for items in (6, 2):  # all steps of one image at a time, then chunks of two steps
+    for items in (72, 6, 2):  # everything at once; all steps of one image at a time; chunks of two steps
         found = layerwise(graph, x, 6, room=items * 4 * 16 * 8 * 8)
         torch.testing.assert_close(found, wanted, rtol=0, atol=1e-6)
 
@@ -110,7 +110,9 @@ def test_weights_that_have_changed_are_seen() -> None:
 def test_left_alone_where_it_does_not_pay_or_fit() -> None:
     graph, _ = graph_of("identity")
     changing = varying(graph, False)
-    assert prepared(graph, changing, 12, module._WORTH_IT - 1) is graph
+    assert prepared(graph, changing, module._ITEMS - 1, 1) is graph
+    few = prepared(graph, changing, module._ITEMS, 1)  # worth it for the sum, not for the other convolution
+    assert [node.name for node in few.of_type(nn.Conv2d)] == ["stem", "conv1"] and len(few.of_type(Prepared)) == 1
     with torch.enable_grad():
         assert prepared(graph, changing, 12, 100) is graph
     with synapses_in_bfloat16():

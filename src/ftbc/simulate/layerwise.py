@@ -50,7 +50,7 @@ def layerwise(
     count = x.shape[dim]
     if observe is None:
         calls = -(-count // images) * -(-steps // chunk)
-        graph = prepared(graph, varying(graph, time_first), images * chunk, calls)
+        graph = prepared(graph, varying(graph, time_first), min(images, count) * chunk, calls)
 
     def share(first: int, last: int) -> list[Tensor]:
         own = graph if last - first == count else twin(graph)

@@ -24,8 +24,11 @@ from ftbc.graph.ops import Sum, Synapses
 from ftbc.graph.precision import in_bfloat16
 from ftbc.neuron.integrate_fire import IntegrateFire
 
-_WORTH_IT = 6
+_CALLS = 6
 """Calls of a convolution from which on laying out its weights beforehand costs less than it saves."""
+
+_ITEMS = 64
+"""Images times steps from which on it also pays once, where the convolution adds to a shortcut."""
 
 
 class Prepared(nn.Module):
@@ -51,27 +54,25 @@ class Prepared(nn.Module):
 
 
 def prepared(graph: Graph, changing: set[str], items: int, calls: int) -> Graph:
-    """The same network with prepared convolutions, if they run often enough; all other tensors are shared.
+    """The same network with prepared convolutions, where they run often enough; all other tensors are shared.
 
     changing: the values that differ between steps (`varying`); items: images times steps in a call; calls: how many.
     """
-    if calls < _WORTH_IT or torch.is_grad_enabled() or in_bfloat16() or not torch.backends.mkldnn.is_available():
+    usable = torch.backends.mkldnn.is_available() and not torch.is_grad_enabled() and not in_bfloat16()
+    if not usable or items * calls < _ITEMS:
         return graph
-    ready = {node.name: node for node in graph.of_type(nn.Conv2d) if node.name in changing and _fits(node.module)}
-    into = _sums(graph, changing, ready)
+    fitting = {node.name: node for node in graph.of_type(nn.Conv2d) if node.name in changing and _fits(node.module)}
+    into = _sums(graph, changing, fitting)
+    often = calls >= _CALLS
+    ready = {name: node for name, node in fitting.items() if often and node not in into.values()}
     own = copy.copy(graph)
-    own.nodes = {}
-    for node in graph:
-        if node.name in into:
-            source = into[node.name]
-            (other,) = (name for name in node.inputs if name != source.name)
-            both = (*source.inputs, other)
-            own.nodes[node.name] = replace(node, module=_prepare(graph, source, items), inputs=both)
-        elif node.name in ready:
-            own.nodes[node.name] = replace(node, module=_prepare(graph, node, items))
-        else:
-            own.nodes[node.name] = node
-    for source in into.values():
+    own.nodes = {node.name: node for node in graph}
+    for node in ready.values():
+        own.nodes[node.name] = replace(node, module=_prepare(graph, node, items))
+    for name, source in into.items():
+        (other,) = (term for term in graph[name].inputs if term != source.name)
+        module, inputs = _prepare(graph, source, items), (*source.inputs, other)
+        own.nodes[name] = replace(graph[name], module=module, inputs=inputs)
         del own.nodes[source.name]
     return own
 
@@ -88,7 +89,7 @@ def _fits(module: nn.Module) -> bool:
     return usual and weight.device.type == "cpu" and weight.dtype == torch.float32 and channels_last(weight)
 
 
-def _sums(graph: Graph, changing: set[str], ready: dict[str, Node]) -> dict[str, Node]:
+def _sums(graph: Graph, changing: set[str], fitting: dict[str, Node]) -> dict[str, Node]:
     """For each sum that a convolution can write, that convolution: its other term is not needed afterwards."""
     last = {name: node.name for node in graph for name in node.inputs}
     found: dict[str, Node] = {}
@@ -96,9 +97,9 @@ def _sums(graph: Graph, changing: set[str], ready: dict[str, Node]) -> dict[str,
         if not isinstance(node.module, Sum) or node.module.weights != (1.0, 1.0) or len(set(node.inputs)) < 2:
             continue
         for name, other in (node.inputs[::-1], node.inputs):
-            alone = name in ready and len(graph.users(name)) == 1 and name != graph.output
+            alone = name in fitting and len(graph.users(name)) == 1 and name != graph.output
             if alone and _spent(graph, other, changing) and last[other] == node.name:
-                found[node.name] = ready[name]
+                found[node.name] = fitting[name]
                 break
     return found
 
