@@ -105,8 +105,8 @@ def train(
     typer.echo(f"test accuracy {ended.accuracy:.2f}% on {ended.images} images; weights in {to}{picture}")
     result = {
         "architecture": plan.network.architecture, "network": ended.plan.network.to_dict(),
-        "settings": asdict(plan.train), "teachers": list(plan.teachers), "accuracy": ended.accuracy, "images": ended.images,
-        "epochs": [asdict(epoch) for epoch in epochs_done],
+        "settings": asdict(plan.train), "teachers": list(plan.teachers), "accuracy": ended.accuracy,
+        "images": ended.images, "epochs": [asdict(epoch) for epoch in epochs_done],
     }  # fmt: skip
     write_json(json, result)
 
