@@ -42,7 +42,7 @@ def demo(
     ann = ftbc.zoo.load(NETWORK)
     calibration, test = ftbc.data.load("cifar10-sample", calibration=128, test=test_images)
     # Fewer and smaller batches than the recipe's own: a demonstration should not take long.
-    quick = ftbc.recipe("ftbc", calibrate=(ftbc.FTBC(batch=32, iterations=5),))
+    quick = ftbc.recipe("ftbc", calibrate=(ftbc.FTBC(batch=32, iterations=4),))
     methods = {"without FTBC": ftbc.recipe("mean-square"), "with FTBC": quick}
     curves: dict[str, list[float]] = {label: [] for label in methods}
     results: dict[str, dict[int, ftbc.Evaluation]] = {label: {} for label in methods}

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from ftbc.threads import over_images
 
-_WORTH_A_THREAD = 1 << 18
-"""Neuron-steps below which handing work to another thread costs more than it saves."""
+_WORTH_A_THREAD = 1 << 21
+"""Neuron-steps that are worth a thread of their own: those of torch, still awake after a convolution, are in its way."""
 
 
 def usable(x: Tensor, theta: Tensor, b: Tensor) -> bool:
