@@ -14,7 +14,7 @@ from torch import Tensor
 from ftbc.threads import over_images
 
 _WORTH_A_THREAD = 1 << 21
-"""Neuron-steps that are worth a thread of their own: those of torch, still awake after a convolution, are in its way."""
+"""Neuron-steps that are worth a thread of their own: torch's, still awake after a convolution, are in its way."""
 
 
 def usable(x: Tensor, theta: Tensor, b: Tensor) -> bool:
