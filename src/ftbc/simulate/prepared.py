@@ -5,7 +5,7 @@ large convolution that is little, but an engine makes many small ones, whose val
 laid out once a run (and not kept: they may change between two runs), and the sum of a convolution and something else is
 one operation, which writes over what it adds to:
 
-    other <- other + (W x + b)        by the same kernels in the same order: equal to the last bit
+    other <- other + (W x + b)        by the same kernels: equal to the last bit, but for a single image and step
 
 These are the operators that torch's own compiler calls for a frozen network. With channels outermost they are slower
 than torch's usual ones, and such convolutions stay as they are.
