@@ -59,6 +59,26 @@ def test_silent_and_full_channels_keep_what_they_have() -> None:
     assert bool((x[0, 3] + b[0, 3] >= 1).all())  # was not full
 
 
+@pytest.mark.parametrize(("wanted", "fires"), [(0.2, 2), (0.4, 2), (0.5, 7), (0.7, 7), (0.8, 8)])
+def test_membranes_that_are_equal_fire_together_and_none_stands_on_its_threshold(wanted: float, fires: int) -> None:
+    """Five of ten membranes are equal: as many of all fire as is nearest, and rounding cannot change which."""
+    x = torch.tensor([3.0, 2.0, *[1.0] * 5, 0.5, 0.2, -1.0]).double().view(1, 1, -1)
+    theta = torch.ones(1).double()
+    b = quantile_bias(x, torch.full((1, 10), wanted).double(), theta, 0 * theta, torch.zeros(1, 1).double())
+    above = x[0, 0] + b[0, 0] - 1
+    assert int((above >= 0).sum()) == fires
+    assert float(above.abs().min()) > 0.05
+
+
+def test_membranes_that_are_all_equal_keep_clear_of_the_threshold() -> None:
+    x, theta = torch.full((1, 2, 8), 0.3).double(), torch.ones(2).double()
+    a = torch.tensor([[0.2] * 8, [0.8] * 8]).double()
+    b = quantile_bias(x, a, theta, 0 * theta, torch.zeros(1, 2).double())
+    above = x[0, :, 0] + b[0] - 1
+    assert float(above[0]) < -0.1
+    assert float(above[1]) > 0.1
+
+
 def test_uniform_input_gives_one_half() -> None:
     """The special case after Theorem 1 of the paper, exactly."""
     x = torch.linspace(0, 1, 1001, dtype=torch.float64).view(1, 1, -1)

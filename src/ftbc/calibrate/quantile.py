@@ -6,8 +6,9 @@ FTBC moves b[t] until the mean of the spikes at step t is the mean activation. W
 
 where q is the value that a share mean(a)/theta of all u of the channel reach: with P of them, any value between the
 m-th and the (m+1)-th largest, m = round(P mean(a) / theta); the middle is taken. m/P differs from mean(a)/theta by at
-most 1/2P, and by more only where values are equal. Both are found by selection, without sorting. Then the step is
-fired with the new b[t], and the next one sees the membranes that are left.
+most 1/2P, and by more only where values are equal: those fire together or not at all, whichever is nearer, and q lies
+in the next gap, so that no neuron stands on its threshold to the last bit. Both are found by selection, without
+sorting. Then the step is fired with the new b[t], and the next one sees the membranes that are left.
 
 A channel that should be silent (m = 0) or fire always (m = P) and does so already keeps its bias: nothing is known
 about how far away other values may lie.
@@ -23,6 +24,9 @@ from torch import Tensor
 
 from ftbc.calibrate.walk import Layer, LayerCalibrator
 from ftbc.neuron.functional import fire
+
+_ALIKE = 1e-5
+"""Membranes that differ by less, in units of theta, differ by rounding alone."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +72,19 @@ def quantile_bias(x: Tensor, a: Tensor, theta: Tensor, v0: Tensor, bias: Tensor,
 def _bias(u: Tensor, count: int, theta: Tensor, bias: Tensor) -> Tensor:
     """The bias at which ``count`` of the membranes u reach theta."""
     places = len(u)
+    margin = theta / places
     if count == 0:
-        return torch.minimum(bias, theta - u.max() - theta / places)
+        return torch.minimum(bias, theta - u.max() - margin)
     if count == places:
-        return torch.maximum(bias, theta - u.min())
+        return torch.maximum(bias, theta - u.min() + margin)
     # The k-th smallest is the (places - k + 1)-th largest.
     last_in = u.kthvalue(places - count + 1).values
     first_out = u.kthvalue(places - count).values
+    alike = _ALIKE * theta
+    if last_in - first_out <= alike:
+        above, below = u[u > last_in + alike], u[u < first_out - alike]
+        if 2 * (count - len(above)) >= places - len(above) - len(below):
+            last_in, first_out = first_out, below.max() if len(below) else first_out - 2 * margin
+        else:
+            last_in, first_out = above.min() if len(above) else last_in + 2 * margin, last_in
     return theta - (last_in + first_out) / 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass
 
 import pytest
@@ -229,6 +230,30 @@ def test_spikes_are_kept_in_bits_and_only_as_long_as_they_are_needed() -> None:
     # At most the block's input and what lies inside: two maps of 6 x 8 x 8 neurons in 3 bits, on 16 images.
     assert max(most) == 2 * 16 * 6 * 64 * STEPS // 8
     assert most[-1] < max(most)
+
+
+def test_a_value_is_let_go_as_soon_as_nobody_holds_it() -> None:
+    """Not only when Python looks for cycles: values over time take most of the memory of a walk."""
+    images = torch.rand(4, *INPUT_SHAPE, dtype=torch.float64)
+    _, snn = graphs(NETWORKS["residual"](), images)
+    flow = Flow(snn, images, 3)
+    first, second = snn.of_type(IntegrateFire)[:2]
+    flow.keep(first.name)
+    weights = torch.full((3,), 1 / 3).to(images)
+    flow.over_time(snn.output, 0)  # neurons at rest have a membrane, which those that never ran have not
+    gc.disable()
+    try:
+        before = _tensors()
+        flow.over_time(snn.output, 0)
+        flow.mean(second.inputs[0], 0, weights)
+        assert _tensors() == before
+    finally:
+        gc.enable()
+
+
+def _tensors() -> int:
+    """How many tensors there are."""
+    return sum(issubclass(type(thing), torch.Tensor) for thing in gc.get_objects())
 
 
 def test_targets_are_gathered_in_turns_when_they_would_not_fit() -> None:

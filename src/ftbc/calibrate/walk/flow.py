@@ -7,7 +7,7 @@ What is not linear (neurons, max-pools) is computed once over time, and kept; so
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -50,44 +50,67 @@ class Flow:
     def over_time(self, name: str, part: int, given: dict[str, Tensor] | None = None) -> Tensor:
         """A value at all steps, ``[T, n, ...]``; a constant one is an expanded view. given: as for `mean`."""
         changing = varying(self.graph, input_varies=False)
-        values = dict(given or {})
 
-        def find(name: str) -> Tensor:
-            if name not in values:
-                values[name] = self._start(name, part) if name in self.kept or name == INPUT else run(self.graph[name])
-            return values[name]
-
-        def at_each_step(name: str) -> Tensor:
-            value = find(name)
+        def run(node: Node, inputs: list[Tensor]) -> Tensor:
+            if node.name not in changing:
+                return node.run(*inputs)
             # Joined, not expanded and flattened: that would lose the order of a value in memory.
-            return value if name in changing else torch.cat([value] * self.steps)
+            steps = [
+                value if name in changing else torch.cat([value] * self.steps)
+                for name, value in zip(node.inputs, inputs, strict=True)
+            ]
+            if not isinstance(node.module, Temporal):
+                return node.run(*steps)
+            node.module.reset()
+            sent = node.module.run(steps[0].unflatten(0, (self.steps, -1)))
+            node.module.reset()
+            return sent.flatten(0, 1)
 
-        def run(node: Node) -> Tensor:
-            if isinstance(node.module, Temporal):
-                node.module.reset()
-                sent = node.module.run(at_each_step(node.inputs[0]).unflatten(0, (self.steps, -1)))
-                node.module.reset()
-                return sent.flatten(0, 1)
-            return node.run(*map(at_each_step if node.name in changing else find, node.inputs))
-
-        value = find(name)
+        value = self._work_out(name, given or {}, lambda kept: kept[part].values().flatten(0, 1), part, run)
         return value.unflatten(0, (self.steps, -1)) if name in changing else value.expand(self.steps, *value.shape)
 
     def mean(self, name: str, part: int, weights: Weights, given: dict[str, Tensor] | None = None) -> Tensor:
         """The weighted mean over the steps of a value, ``[n, ...]``; given: values to take in the place of others."""
-        values = dict(given or {})
+        return self._work_out(
+            name, given or {}, lambda kept: kept[part].mean(weights), part, lambda node, inputs: node.run(*inputs)
+        )
 
-        def find(name: str) -> Tensor:
-            if name not in values:
-                if name == INPUT:
-                    values[name] = self.parts[part]
-                elif name in self.kept:
-                    values[name] = self.kept[name][part].mean(weights)
-                else:
-                    node = self.graph[name]
-                    values[name] = node.run(*map(find, node.inputs))
-            return values[name]
+    def _work_out(
+        self,
+        name: str,
+        given: dict[str, Tensor],
+        taken: Callable[[list[Kept]], Tensor],
+        part: int,
+        run: Callable[[Node, list[Tensor]], Tensor],
+    ) -> Tensor:
+        """A value from those that are given or kept; taken: what to make of kept ones, run: how a node runs.
 
+        A loop and no recursion of closures, which would hold on to values of many megabytes until Python looks for
+        cycles; and what no node ahead reads is let go at once.
+        """
+        known = {INPUT, *self.kept, *given}
+        wanted, waiting = set(), [name]
+        while waiting:
+            one = waiting.pop()
+            if one not in wanted:
+                wanted.add(one)
+                waiting += () if one in known else self.graph[one].inputs
+        way = [node for node in self.graph if node.name in wanted - known]
+        last = {value: node.name for node in way for value in node.inputs}
+        values = {}
+
+        def find(one: str) -> Tensor:
+            if one in given:
+                return given[one]
+            if one not in values:
+                values[one] = self.parts[part] if one == INPUT else taken(self.kept[one])
+            return values[one]
+
+        for node in way:
+            values[node.name] = run(node, [find(value) for value in node.inputs])
+            for value in node.inputs:
+                if last[value] == node.name:
+                    values.pop(value, None)
         return find(name)
 
     def keep(self, name: str, sent: Iterable[Tensor] | None = None) -> None:
@@ -111,9 +134,6 @@ class Flow:
     def bytes(self) -> int:
         """The memory of all that is kept."""
         return sum(part.bytes() for parts in self.kept.values() for part in parts)
-
-    def _start(self, name: str, part: int) -> Tensor:
-        return self.parts[part] if name == INPUT else self.kept[name][part].values().flatten(0, 1)
 
     def _keep(self, node: Node, values: Tensor) -> Kept:
         if type(node.module) is IntegrateFire:
