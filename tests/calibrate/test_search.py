@@ -6,9 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from ftbc.calibrate import CorrelationSearch, descent
+from ftbc.calibrate import Calibration, CorrelationSearch, QuantileBias, calibrate, descent
 from ftbc.calibrate.search import STEPS, descend_plainly, moves, unexplained
 from ftbc.errors import RecipeError
+from ftbc.neuron import IntegrateFire
+from ftbc.simulate import layerwise
+from tests.calibrate.walk.test_plan import graphs
+from tests.networks import INPUT_SHAPE, NETWORKS
 
 needs_numba = pytest.mark.skipif(not descent.usable(torch.zeros(1)), reason="needs the extra 'fast'")
 
@@ -135,3 +139,29 @@ def test_wrong_settings_are_refused() -> None:
     for wrong in ({"early": -0.1}, {"first": -1}, {"rows": 0}):
         with pytest.raises(RecipeError, match="CorrelationSearch"):
             CorrelationSearch(**wrong)
+
+
+@pytest.mark.parametrize("name", ["plain", "residual"])
+def test_a_network_read_at_any_step_keeps_the_means_of_its_last_neurons(name: str) -> None:
+    """Nothing behind them could make up for means that change with t: each step has that of the activation."""
+    torch.manual_seed(4)
+    images = torch.rand(64, *INPUT_SHAPE, dtype=torch.float64)
+    found = {}
+    for first in (0, 2):
+        ann, snn = graphs(NETWORKS[name](), images)
+        calibration = Calibration(ann, snn, 3, images, torch.Generator().manual_seed(0))
+        calibrate((QuantileBias(), CorrelationSearch(first=first)), calibration)
+        seen = {}
+
+        def keep(node, inputs, spikes, start, seen=seen) -> None:
+            if isinstance(node.module, IntegrateFire):
+                seen[node.name] = spikes / node.module.spread(node.module.threshold)
+
+        layerwise(snn, images, 3, observe=keep)
+        found[first] = [rates.mean([1, *range(3, rates.ndim)]) for rates in seen.values()]
+
+    def unevenness(rates: Tensor) -> float:
+        return float((rates - rates.mean(0)).abs().mean())
+
+    assert unevenness(found[2][-1]) < 0.02 < unevenness(found[0][-1])
+    assert unevenness(found[2][0]) > 0.02  # others are searched for

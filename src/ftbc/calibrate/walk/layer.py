@@ -84,6 +84,21 @@ class Layer:
         return module if isinstance(module, IntegrateFire) else None
 
     @property
+    def read_by_neurons(self) -> bool:
+        """Whether other neurons lie behind these, whose b[t] can make up for means that change with t."""
+        ann, waiting, seen = self.calibration.ann, [self.junction.site], set()
+        while waiting:
+            name = waiting.pop()
+            if name is None or name in seen:
+                continue
+            seen.add(name)
+            readers = ann.users(name)
+            if any(isinstance(reader.module, Activation) for reader in readers):
+                return True
+            waiting += [reader.name for reader in readers]
+        return False
+
+    @property
     def activation(self) -> Activation | None:
         """The ANN's activation in the place of the neurons."""
         site = self.junction.site
