@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from benchmarks import anns, calibration, engines, growth, memory, peers, profiles, training
+from benchmarks import anns, calibration, calibration_memory, engines, growth, memory, peers, profiles, training
 from benchmarks.networks import SUBJECTS
 from benchmarks.settings import Settings
 from ftbc.measure.machine import machine
@@ -20,6 +20,7 @@ PARTS = {
     "calibration": calibration,
     "training": training,
     "memory": memory,
+    "calibration-memory": calibration_memory,
     "profiles": profiles,
 }
 

@@ -40,7 +40,7 @@ def run(settings: Settings) -> None:
             for _ in range(settings.repeats):
                 for name, engine in ENGINES.items():
                     path = Path(folder) / ("whole.snn" if engine.whole else "as-it-is.snn")
-                    values[name].append(_in_a_process(path, engine.engine, images))
+                    values[name].append(in_a_process("benchmarks.memory", str(path), engine.engine, str(images)))
         spikes = density(snn, cifar(images))
         for name in ENGINES:
             grown[name][steps] = Spread.of(values[name])
@@ -63,8 +63,9 @@ def run(settings: Settings) -> None:
     results.write(settings, "memory", rows)
 
 
-def _in_a_process(path: Path, engine: str, images: int) -> float:
-    command = [sys.executable, "-m", "benchmarks.memory", str(path), engine, str(images)]
+def in_a_process(module: str, *arguments: str) -> float:
+    """The number that a module prints last, run by a Python of its own."""
+    command = [sys.executable, "-m", module, *arguments]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
 
 

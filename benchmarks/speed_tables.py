@@ -223,6 +223,16 @@ def memory(rows: Sequence[Row]) -> str:
     return f"{first['network']}, {first['n']} images, {_threads(first['threads'])}.\n\n{table(header, lines)}"
 
 
+def calibration_memory(rows: Sequence[Row]) -> str:
+    """How much the peak grows in a calibration."""
+    steps, images = _distinct(rows, "steps"), _distinct(rows, "n")
+    grown = {(row["n"], row["steps"]): _cell(row["grown_mb"]) for row in rows}
+    lines = [[f"{n:,} images", *(grown.get((n, t), "-") for t in steps)] for n in images]
+    first = rows[0]
+    header = ["growth of peak memory, MB", *(f"T = {t}" for t in steps)]
+    return f"{first['network']}, `{first['recipe']}`, {_threads(first['threads'])}.\n\n{table(header, lines)}"
+
+
 def profiles(rows: Sequence[Row]) -> str:
     """The share of each kind of work, an engine a table row."""
     lines = []
@@ -292,6 +302,7 @@ BLOCKS: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
     "plot": ("growth", plot),
     "calibration": ("calibration", calibration),
     "memory": ("memory", memory),
+    "calibration-memory": ("calibration-memory", calibration_memory),
     "profiles": ("profiles", profiles),
 }
 """The blocks of the page: the part of the benchmarks that each is made of, and how."""

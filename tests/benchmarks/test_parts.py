@@ -172,7 +172,9 @@ def test_options_reach_the_parts(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", ["engines", "growth", "calibration", "memory", "profiles", "anns", "peers"])
+@pytest.mark.parametrize(
+    "part", ["engines", "growth", "calibration", "memory", "calibration-memory", "profiles", "anns", "peers"]
+)
 def test_a_quick_run_of_every_part(part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without the environment of the peers: then they are left out, with a word."""
     settings = Settings(to=tmp_path, quick=True, threads=(1,), repeats=1, peers=tmp_path / "none")

@@ -78,6 +78,13 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         for steps in (8, 128)
         for engine in ENGINES
     ],
+    "calibration-memory": [
+        {
+            "network": "Net", "recipe": "best", "steps": steps, "n": n, "threads": 2, "grown_mb": spread(n * 2.0),
+            "repeats": 5,
+        }
+        for steps, n in ((4, 256), (4, 1024), (32, 256))
+    ],
     "profiles": [
         {
             "network": "Net", "engine": engine, "work": work, "steps": 8, "n": 64, "density": 0.1,
@@ -117,6 +124,7 @@ def test_cells_are_found_where_they_belong(folder: Path) -> None:
     assert "| events, int16 (rounded), 2 threads | 4.30 (4.29..4.31) | 8.30 (8.29..8.31) | 4.30" in made
     assert "12.5 % at T = 4, 12.5 % at T = 8" in made and "1 thread: batch 8, plain layout" in made
     assert "| layerwise | 24.0 (24.0..24.0) | 384 (384..384) | 16.00 |" in block("memory", folder)
+    assert "| 1,024 images | 2048 (2048..2048) | - |" in block("calibration-memory", folder)
     assert "| snnTorch, same network | 8 | 1 | 1.25 (1.24..1.26) | 100.0 % |" in block("peers", folder)
     assert "*x was left out*" in block("peers", folder) and "\n| ftbc, layerwise |" not in block("peers", folder)
     assert "| SNN, events, int16, T = 8 | 1.50 (1.49..1.51) | 1.50 (1.49..1.51) | 50.0 % |" in block("anns", folder)

@@ -39,7 +39,7 @@ from torch import Tensor
 from ftbc.calibrate.least_squares import Block, Ridge
 from ftbc.calibrate.walk import Layer, LayerCalibrator
 from ftbc.calibrate.walk.layer import Synapse
-from ftbc.calibrate.walk.rows import add_to_bias, matrix, set_matrix
+from ftbc.calibrate.walk.rows import add_to_bias, matrix, rows_per_image, set_matrix
 from ftbc.errors import RecipeError
 from ftbc.graph.ops import Activation, Staircase
 
@@ -57,7 +57,7 @@ class Refit(LayerCalibrator):
     ridge: penalty relative to the variance of each input, 0 to choose it for each layer on two halves of the images;
     rounds: how often targets are relaxed where the activation is flat; partial: weight of the rows for partial sums, 0
     for none; anytime: whether partial sums count as in a network that is read at any step; last: also the last layer,
-    which `ReadOut` would refit in another way; rows: about how many are used.
+    which `ReadOut` would refit in another way; rows: about how many are used (of each 1,024 images, if there are more).
     """
 
     ridge: float = 0.0
@@ -139,7 +139,8 @@ def _gather(
     synapses = layer.synapses
     groups = synapses[chosen[0]].groups
     columns = sum(matrix(synapses[index].module).shape[:2].numel() for index in chosen)
-    count = -(-min(rows, _MOST_CELLS // (columns * len(means(1)))) // len(layer.calibration.images))
+    total = len(layer.calibration.images)
+    count = min(rows_per_image(rows, total), -(-_MOST_CELLS // (columns * len(means(1)) * total)))
     blocks, now, z = [], [], []
     # The means of the parts of other processes are drawn, too: chance must run on alike in all of them.
     drawn = [means(size) for size in layer.flow.sizes][layer.flow.before :]

@@ -74,6 +74,9 @@ def test_positions_are_all_or_about_as_many_as_wanted() -> None:
     some = draw_positions(5, (3, 4, 4), 0, 12, generator)
     assert some.shape == (5, 3) and int(some.max()) < 16 and int(some.min()) >= 0
     assert draw_positions(5, (7,), 0, 100, generator).shape == (5, 1)
+    # Of more images than 1,024 as many are taken of each as of 1,024: rows grow with them.
+    assert draw_positions(1024, (1, 4, 4), 0, 3000, generator).shape == (1024, 3)
+    assert draw_positions(5000, (1, 4, 4), 0, 3000, generator).shape == (5000, 3)
     value = torch.arange(5 * 3 * 16).view(5, 3, 4, 4).float()
     rows = at_positions(value, 0, some)
     for image in range(5):

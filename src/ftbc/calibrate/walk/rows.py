@@ -17,6 +17,18 @@ from torch import Tensor, nn
 from ftbc.graph.ir import Shape
 from ftbc.graph.ops import TransposedConvolution
 
+_MANY = 1024
+"""With more images than these, as many rows are taken of each as with these: what they have to tell would be lost."""
+
+
+def rows_per_image(rows: int, images: int) -> int:
+    """How many rows to take of an image: about ``rows`` in all, or for each 1,024 images if there are more.
+
+    >>> rows_per_image(65536, 256), rows_per_image(65536, 1024), rows_per_image(65536, 4096)
+    (256, 64, 64)
+    """
+    return -(-rows // min(images, _MANY))
+
 
 def channel_dimension(module: nn.Module, shape: Shape) -> int:
     """The dimension of an item in which a module's channels lie: first, but last for a linear layer."""
@@ -24,12 +36,12 @@ def channel_dimension(module: nn.Module, shape: Shape) -> int:
 
 
 def draw_positions(images: int, shape: Shape, dim: int, rows: int, generator: torch.Generator) -> Tensor:
-    """Positions ``[N, k]`` of a value of that shape, about ``rows`` in all; every position if there are no more.
+    """Positions ``[N, k]`` of a value of that shape, k by `rows_per_image`; every position if there are no more.
 
     They are in random order, so that the first of them are a sample too.
     """
     places = torch.Size(shape).numel() // shape[dim]
-    count = -(-rows // images)
+    count = rows_per_image(rows, images)
     if count >= places:
         return torch.rand(images, places, generator=generator).argsort(1)
     return torch.randint(places, (images, count), generator=generator)
