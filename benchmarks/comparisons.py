@@ -147,8 +147,8 @@ def _claim(words: str, network: str, figures: Figures, first: str, second: str, 
 def _best(network: str, found: Measured) -> list[str] | None:
     """Whether `best` is above every other method that can be compared with it.
 
-    That it is can be said only where all of them were measured; that it is not, wherever one of them is above it. Beside
-    a single method it is no claim at all.
+    That it is can be said only where all of them were measured; that it is not, wherever one of them is above it.
+    Beside a single method it is no claim at all.
     """
     figures = dict(found.figures)
     others = found.plain - set(OURS)
