@@ -74,6 +74,16 @@ def test_one_method_above_best_is_enough_to_refute_it(tmp_path: Path) -> None:
     assert any("above every" in line and line.endswith("| 1 | 4 (80.00 against 90.00) |") for line in lines)
 
 
+def test_beside_ftbc_alone_best_is_compared_with_it_and_with_no_others(tmp_path: Path) -> None:
+    text = "".join(
+        f"{name},1,{accuracy},95.0,100,10,binary,0,True\n" for name, accuracy in (("ftbc", 30), ("best", 60))
+    )
+    (tmp_path / "vgg16-cifar10.csv").write_text(HEAD + "\n" + text)
+    claims = comparisons.claims(tmp_path, tmp_path)
+    assert "| `best` is above FTBC | own VGG-16 on CIFAR-10 | 1 | - |" in claims
+    assert "every other method" not in claims
+
+
 def test_nothing_measured_yet(tmp_path: Path) -> None:
     assert all("Not measured" in make() for make in comparisons.blocks(tmp_path, tmp_path).values())
 
