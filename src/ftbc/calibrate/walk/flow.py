@@ -89,13 +89,13 @@ class Flow:
         cycles; and what no node ahead reads is let go at once.
         """
         known = {INPUT, *self.kept, *given}
-        wanted, waiting = set(), [name]
+        missing, waiting = set(), [name]
         while waiting:
             one = waiting.pop()
-            if one not in wanted:
-                wanted.add(one)
-                waiting += () if one in known else self.graph[one].inputs
-        way = [node for node in self.graph if node.name in wanted - known]
+            if one not in known and one not in missing:
+                missing.add(one)
+                waiting += self.graph[one].inputs
+        way = [node for node in self.graph if node.name in missing]
         last = {value: node.name for node in way for value in node.inputs}
         values = {}
 
