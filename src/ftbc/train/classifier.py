@@ -20,6 +20,7 @@ from ftbc.train.ahead import ahead
 from ftbc.train.checkpoint import Checkpoint
 from ftbc.train.compiled import compiled, failing_to_compile
 from ftbc.train.log import Epoch, write_log
+from ftbc.train.narrow import safe_gradients
 from ftbc.train.schedule import learning_rate
 from ftbc.train.settings import TrainSettings
 from ftbc.train.source import InFiles, Source, source_of
@@ -90,7 +91,7 @@ def fit(
     first, begun = len(history), time.perf_counter()
     for epoch in range(first, settings.epochs):
         started = time.perf_counter()
-        with failing_to_compile():
+        with failing_to_compile(), safe_gradients(model):
             loss, right = _run_epoch(together, source, settings, objective, optimiser, epoch, part, team, progress)
         now = time.perf_counter()
         left = (now - begun) / (epoch + 1 - first) * (settings.epochs - epoch - 1)
