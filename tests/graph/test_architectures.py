@@ -37,9 +37,11 @@ def test_clean_graph_is_the_network(name: str) -> None:
 def test_both_engines_give_the_same_spikes(name: str) -> None:
     model, x = _model(name), images(SHAPE)
     snn = ftbc.convert(model, x, steps=6, recipe="mean-square")
-    assert torch.equal(snn(x), snn(x, engine="stepwise"))
+    # Products of few rows round otherwise than those of many on some processors; one spike more would be far from that.
+    torch.testing.assert_close(snn(x), snn(x, engine="stepwise"), rtol=0, atol=1e-9)
     over_time = images((5, *SHAPE), 6, seed=2)
-    assert torch.equal(snn(over_time, time_first=True), snn(over_time, time_first=True, engine="stepwise"))
+    one_by_one = snn(over_time, time_first=True, engine="stepwise")
+    torch.testing.assert_close(snn(over_time, time_first=True), one_by_one, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
