@@ -1,9 +1,9 @@
 """Gradients of narrow convolutions without oneDNN, where its code for them is at fault.
 
-On processors with AVX2 and no AVX-512 a process dies in oneDNN (that of torch 2.13) in the backward pass of a ResNet of
-4, 8 and 16 channels; with 16 and more it runs, and so does the narrow one when oneDNN keeps to AVX. Which convolution it
-is was not found out. So networks with channels that do not fill a register of eight numbers, which are small, are trained
-with torch's own convolutions there, and all others as ever.
+On processors with AVX2 and no AVX-512 a process dies in oneDNN (that of torch 2.13) in the backward pass of a ResNet
+of 4, 8 and 16 channels; with 16 and more it runs, and so does the narrow one when oneDNN keeps to AVX. Which
+convolution it is was not found out. So networks with channels that do not fill a register of eight numbers, which are
+small, are trained with torch's own convolutions there, and all others as ever.
 """
 
 from __future__ import annotations
