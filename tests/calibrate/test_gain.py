@@ -149,5 +149,5 @@ def test_networks_of_many_steps_keep_theta() -> None:
         assert not torch.equal(without, always)
         assert torch.equal(here, always if steps <= 4 else without)
     for wrong in ({"most_steps": -1}, {"first": -1}):
-        with pytest.raises(RecipeError, match="most_steps and first must not be negative"):
+        with pytest.raises(RecipeError, match="must not be negative"):
             Gain(**wrong)

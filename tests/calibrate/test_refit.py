@@ -12,7 +12,8 @@ from torch import Tensor, nn
 import ftbc
 from ftbc.activation import QCFS
 from ftbc.calibrate import Calibration, QuantileBias, Refit
-from ftbc.calibrate.refit import flat_ends, octaves, relaxed
+from ftbc.calibrate.refit import octaves
+from ftbc.calibrate.relaxation import FlatEnds
 from ftbc.errors import RecipeError
 from ftbc.graph.ops import Activation, Staircase
 from ftbc.simulate import layerwise
@@ -108,20 +109,25 @@ def test_branches_of_a_sum_make_up_for_each_other() -> None:
     torch.testing.assert_close(found, best, rtol=1e-5, atol=1e-6)
 
 
+def _relaxed(z: Tensor, prediction: Tensor, ends: FlatEnds) -> Tensor:
+    return ends(z, prediction, torch.zeros(len(z), dtype=torch.int64), torch.zeros(()))
+
+
 def test_targets_are_free_where_the_activation_is_flat() -> None:
     z = torch.tensor([-2.0, -2.0, -2.0, 1.0, 8.0, 8.0, 8.0])
     prediction = torch.tensor([-3.0, -1.0, 0.5, 3.0, 9.0, 7.0, 5.0])
-    assert relaxed(z, prediction, 0.0, None).tolist() == [-2, -1, 0, 1, 8, 8, 8]
-    assert relaxed(z, prediction, 0.0, 6.0).tolist() == [-2, -1, 0, 1, 8, 7, 6]
-    assert relaxed(z, prediction, None, None).tolist() == z.tolist()
+    assert _relaxed(z, prediction, FlatEnds(0.0)).tolist() == [-2, -1, 0, 1, 8, 8, 8]
+    assert _relaxed(z, prediction, FlatEnds(0.0, 6.0)).tolist() == [-2, -1, 0, 1, 8, 7, 6]
+    assert _relaxed(z, prediction, FlatEnds(None)).tolist() == z.tolist()
 
 
 @pytest.mark.parametrize(
     "activation", [Activation(), Activation(6.0), Staircase(2.0, 4), Staircase(3.0, 8, step_shift=0.3)]
 )
 def test_the_ends_are_where_the_activation_is_flat(activation: Activation) -> None:
-    low, high = flat_ends(activation)
-    assert low is not None
+    ends = FlatEnds.of(activation)
+    assert ends is not None and ends.low is not None
+    low, high = ends.low, ends.high
     z = torch.linspace(-3, 9, 2401, dtype=torch.float64)
     a = activation(z)
     assert bool((a[z < low] == 0).all()) and float(a[z > low + 0.01][0]) > 0
@@ -141,7 +147,7 @@ def test_each_round_lowers_the_error_behind_the_activation() -> None:
         snn = base.copy()
         Refit(ridge=1e-6, rounds=rounds, partial=0.0, rows=10**6)(Calibration(ann, snn, 3, images, torch.Generator()))
         found, wanted = _mean_value(snn, images, hidden, 3), _ann_value(ann, images, hidden)
-        free = relaxed(wanted, found, 0.0, None)
+        free = _relaxed(wanted, found, FlatEnds(0.0))
         return float((found - free).pow(2).sum())
 
     errors = [error(rounds) for rounds in range(5)]

@@ -16,11 +16,12 @@ from ftbc.calibrate.read_out import ReadOut
 from ftbc.calibrate.refit import Refit
 from ftbc.calibrate.released import ReleasedFTBC
 from ftbc.calibrate.search import CorrelationSearch
+from ftbc.calibrate.sharpen import Sharpen
 from ftbc.calibrate.walk import calibrate
 from ftbc.calibrate.weight import WeightCorrection
 
 __all__ = [
     "FTBC", "BiasCorrection", "Calibration", "Calibrator", "CorrelationSearch", "DelayedReadout", "DistributionAware",
-    "Gain", "PotentialCorrection", "QuantileBias", "ReadOut", "Refit", "ReleasedFTBC", "ThresholdBalance",
+    "Gain", "PotentialCorrection", "QuantileBias", "ReadOut", "Refit", "ReleasedFTBC", "Sharpen", "ThresholdBalance",
     "WeightCorrection", "calibrate",
 ]  # fmt: skip

@@ -43,13 +43,13 @@ class Gain(LayerCalibrator):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if min(self.most_steps, self.first) < 0:
-            raise RecipeError(f"{self}: most_steps and first must not be negative")
+        if self.first < 0:
+            raise RecipeError(f"{self}: first must not be negative")
 
     def at(self, layer: Layer) -> None:
         """Set the amplitude of one layer's spikes."""
         neuron = layer.neuron
-        if neuron is None or 0 < self.most_steps < layer.steps:
+        if neuron is None:
             return
         sample = layer.sample(self.rows)
         theta, v0 = neuron.threshold.unsqueeze(1), neuron.initial.unsqueeze(1).expand_as(sample.a)

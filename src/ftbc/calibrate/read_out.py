@@ -65,7 +65,7 @@ class ReadOut(LayerCalibrator):
                     found.append(Mean(rows[length - 1].t(), share, part))
                 return found
 
-            refit(layer, means, self.ridge, 0, self.rows)
+            refit(layer, means, self.rows, self.ridge)
             weights = read_out_weights(self._products(layer), self.even)
         layer.calibration.readout = weights.to(layer.calibration.images)
 

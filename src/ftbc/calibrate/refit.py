@@ -15,11 +15,8 @@ The ridge of each layer is the one that fits the other half of the images best: 
 The target z is taken behind the sum of a residual block, so that the convolution also repairs what the shortcut lost.
 Layers that meet in one sum are fitted together; those with groups, for each group, one after another.
 
-*What does not matter* (``rounds``). Where the ANN's z lies in a part where its activation is flat - below 0, or above
-the bound of a ReLU6 - any prediction on that side is as good. So the target there is replaced by the prediction,
-clipped to lie between z and the edge, and the system solved again with the same factor. Each round lowers
-
-    min over targets on their side of the edge of   sum (target - prediction)^2 + penalty .
+*What does not matter* (``rounds``). Where the ANN's activation is flat any prediction on that side is as good. So the
+target there is relaxed to the prediction (`relaxation.py`), and the system solved again with the same factor.
 
 *Partial sums* (``partial``). Layers behind act before all T steps are over. So rows for the mean over the first t < T
 steps are added, with the same targets and weight ``partial`` (t/T)^2, t drawn for each image, and an offset of
@@ -30,18 +27,20 @@ errors fall faster than that, so that the first answers matter most, but with we
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 from ftbc.calibrate.least_squares import Block, Ridge
+from ftbc.calibrate.relaxation import FlatEnds, Relaxation
 from ftbc.calibrate.walk import Layer, LayerCalibrator
 from ftbc.calibrate.walk.layer import Synapse
 from ftbc.calibrate.walk.rows import add_to_bias, matrix, rows_per_image, set_matrix
 from ftbc.errors import RecipeError
-from ftbc.graph.ops import Activation, Staircase
+from ftbc.processes import Team
 
 _MOST_CELLS = 1 << 28
 """Numbers of all rows together: 1 GiB of float32."""
@@ -76,22 +75,33 @@ class Refit(LayerCalibrator):
         """Refit the synapses of one layer."""
         if layer.last and not self.last:
             return
-        T, generator = layer.steps, layer.calibration.generator
+        ends = FlatEnds.of(layer.activation) if layer.junction.alone else None
+        means = whole_and_partial(layer, self.partial, self.anytime)
+        refit(layer, means, self.rows, self.ridge, ends, self.rounds)
 
-        def means(images: int) -> list[Mean]:
-            every = torch.full((T, images), 1 / T, dtype=torch.float64)
-            whole = Mean(every, torch.ones(images), torch.full((images,), T - 1))
-            if T == 1 or not self.partial:
-                return [whole]
-            if self.anytime:
-                length, share = octaves(T, images, generator)
-            else:
-                length = torch.randint(1, T, (images,), generator=generator)
-                share = (length / T) ** 2
-            before = torch.arange(T).unsqueeze(1) < length
-            return [whole, Mean(before / length.double(), self.partial * share, length - 1)]
 
-        refit(layer, means, self.ridge, self.rounds, self.rows)
+Means: TypeAlias = Callable[[int], "list[Mean]"]
+"""Which means over the steps to take rows from, on so many images."""
+
+
+def whole_and_partial(layer: Layer, partial: float, anytime: bool = False) -> Means:
+    """The mean over all steps, and with weight ``partial`` one over the first t, drawn for each image."""
+    T, generator = layer.steps, layer.calibration.generator
+
+    def means(images: int) -> list[Mean]:
+        every = torch.full((T, images), 1 / T, dtype=torch.float64)
+        whole = Mean(every, torch.ones(images), torch.full((images,), T - 1))
+        if T == 1 or not partial:
+            return [whole]
+        if anytime:
+            length, share = octaves(T, images, generator)
+        else:
+            length = torch.randint(1, T, (images,), generator=generator)
+            share = (length / T) ** 2
+        before = torch.arange(T).unsqueeze(1) < length
+        return [whole, Mean(before / length.double(), partial * share, length - 1)]
+
+    return means
 
 
 def octaves(steps: int, images: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -110,31 +120,42 @@ class Mean:
     part: Tensor
 
 
-def refit(layer: Layer, means: Callable[[int], list[Mean]], ridge: float, rounds: int, rows: int) -> None:
-    """Refit the synapses that lead to a layer's junction; means: which means to take on so many images."""
+def refit(
+    layer: Layer, means: Means, rows: int, ridge: float, relaxation: Relaxation | None = None, rounds: int = 0
+) -> None:
+    """Refit the synapses that lead to a layer's junction, and relax targets so often."""
     together = [index for index, synapse in enumerate(layer.synapses) if synapse.groups == 1]
     alone = [[index] for index, synapse in enumerate(layer.synapses) if synapse.groups > 1]
-    low, high = flat_ends(layer.activation) if layer.junction.alone else (None, None)
+    team = layer.calibration.team
     for chosen in [together] * bool(together) + alone:
         blocks, now, z = _gather(layer, chosen, means, rows)
-        fit = Ridge(blocks, layer.steps, layer.calibration.team)
+        fit = Ridge(blocks, layer.steps, team)
         wanted = [y - have for y, have in zip(z, now, strict=True)]
         penalty = ridge or fit.choose(wanted)
         D, offset = fit.solve(wanted, penalty)
-        for _ in range(0 if low is None and high is None else rounds):
-            relaxations = (
-                relaxed(y, predicted(block, have, D, offset), low, high) - have
-                for block, have, y in zip(blocks, now, z, strict=True)
-            )
-            D, offset = fit.solve(relaxations, penalty)
+        if relaxation is not None:
+            found = list(zip(blocks, now, z, strict=True))
+            slack = relaxation.margin * _error(found, D, offset, team) if relaxation.margin else z[0].new_zeros(())
+            for _ in range(rounds):
+                targets = (relaxation(y, predicted(b, have, D, offset), b.part, slack) - have for b, have, y in found)
+                D, offset = fit.solve(targets, penalty)
         # The last part holds the rows of all T steps: its offset is the bias.
         change([layer.synapses[index] for index in chosen], D, offset[-1])
     layer.changed()
 
 
-def _gather(
-    layer: Layer, chosen: list[int], means: Callable[[int], list[Mean]], rows: int
-) -> tuple[list[Block], list[Tensor], list[Tensor]]:
+def _error(found: Sequence[tuple[Block, Tensor, Tensor]], D: Tensor, offset: Tensor, team: Team) -> Tensor:
+    """The root mean square of what a fit leaves of each output, ``[G, M]``."""
+    outputs = found[0][2]
+    squares = torch.zeros(outputs.shape[1:].numel(), dtype=torch.float64, device=outputs.device)
+    weights = squares.new_zeros(())
+    for block, have, y in found:
+        squares += block.weight @ (y - predicted(block, have, D, offset)).square_().flatten(1)
+        weights += block.weight.sum()
+    return (team.sum(squares) / team.sum(weights)).sqrt().view(outputs.shape[1:]).to(outputs)
+
+
+def _gather(layer: Layer, chosen: list[int], means: Means, rows: int) -> tuple[list[Block], list[Tensor], list[Tensor]]:
     """Inputs of the chosen synapses, what the junction has now, and what the ANN has there, ``[R, G, ...]``."""
     synapses = layer.synapses
     groups = synapses[chosen[0]].groups
@@ -178,34 +199,10 @@ def _cut(whole: slice, most: int) -> Iterator[slice]:
         yield slice(start, min(start + most, whole.stop))
 
 
-def flat_ends(activation: Activation | None) -> tuple[float | None, float | None]:
-    """Below which input an activation gives 0, and above which it gives no more; None where it has no such end.
-
-    >>> flat_ends(Activation()), flat_ends(Activation(6.0)), flat_ends(Staircase(2.0, levels=4))
-    ((0.0, None), (0.0, 6.0), (0.25, 1.75))
-    """
-    if activation is None:
-        return None, None
-    if isinstance(activation, Staircase) and not activation.slope:
-        step = activation.upper / activation.levels  # type: ignore[operator]
-        return step * (1 - activation.step_shift), activation.upper - step * activation.step_shift  # type: ignore[operator]
-    return 0.0, activation.upper
-
-
 def predicted(block: Block, now: Tensor, D: Tensor, offset: Tensor) -> Tensor:
     """What the junction would have with the change D, ``[R, G, M]``; offset: ``[parts, G, M]``."""
     x = torch.matmul(block.x.transpose(0, 1), D.to(block.x)).transpose(0, 1)
     return x.add_(now).add_(offset.to(x)[block.part])
-
-
-def relaxed(z: Tensor, prediction: Tensor, low: float | None, high: float | None) -> Tensor:
-    """Targets that ask for nothing where the activation is flat: there the prediction, between z and the edge."""
-    target = z
-    if low is not None:
-        target = torch.where(z < low, torch.maximum(prediction, z).clamp(max=low), target)
-    if high is not None:
-        target = torch.where(z > high, torch.minimum(prediction, z).clamp(min=high), target)
-    return target
 
 
 def change(synapses: list[Synapse], D: Tensor, offset: Tensor) -> None:

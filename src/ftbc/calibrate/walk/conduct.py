@@ -36,10 +36,15 @@ class LayerCalibrator(Piece):
     rows: int
     """About how many rows - positions of images - it looks at in a layer."""
 
+    most_steps: int = 0
+    """A network of more steps is left as it is; 0 for no such bound. A setting of those methods that declare it."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.rows < 1:
             raise RecipeError(f"{self}: rows must be at least 1")
+        if self.most_steps < 0:
+            raise RecipeError(f"{self}: most_steps must not be negative")
 
     @abstractmethod
     def at(self, layer: Layer) -> None:
@@ -64,6 +69,9 @@ def calibrate(methods: Sequence[Calibrator], calibration: Calibration) -> None:
 def walk(methods: Sequence[LayerCalibrator], calibration: Calibration) -> None:
     """One walk through the network."""
     calibration.plain_neurons(type(methods[0]).__name__)
+    methods = [method for method in methods if method.most_steps == 0 or calibration.steps <= method.most_steps]
+    if not methods:
+        return
     ann, snn, images = calibration.ann, calibration.snn, calibration.images
     flow = Flow(snn, images, calibration.steps, calibration.team)
     plan = junctions(ann, snn)
