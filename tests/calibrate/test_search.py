@@ -10,6 +10,7 @@ from ftbc.calibrate import Calibration, CorrelationSearch, QuantileBias, calibra
 from ftbc.calibrate.search import STEPS, descend_plainly, moves, unexplained
 from ftbc.errors import RecipeError
 from ftbc.neuron import IntegrateFire
+from ftbc.neuron.functional import integrate_and_fire
 from ftbc.simulate import layerwise
 from tests.calibrate.walk.test_plan import graphs
 from tests.networks import INPUT_SHAPE, NETWORKS
@@ -123,6 +124,24 @@ def test_moves_come_in_pairs_that_undo_each_other() -> None:
     for first, second in zip(shifts[::2], shifts[1::2], strict=True):
         torch.testing.assert_close(second.apply(*first.apply(theta, b))[1], b)
     assert len(list(moves(4, 1.0))) == 4 * 4 - 2 + 6
+
+
+def test_a_threshold_for_each_step_is_a_pair_of_biases_that_the_search_moves_already() -> None:
+    """Fired at theta + h[t], reset by theta, step by step; and by biases -h[t] + h[t-1] with the one threshold."""
+    generator = torch.Generator().manual_seed(2)
+    x, h = (torch.rand(5, 40, generator=generator, dtype=torch.float64) for _ in range(2))
+    theta = 0.8
+    h = (h - 0.5)[:, :1]
+    v, wanted = torch.full((40,), 0.3, dtype=torch.float64), []
+    for t in range(5):
+        v = v + x[t]
+        fired = v >= theta + h[t]
+        wanted.append(theta * fired)
+        v = v - theta * fired
+    bias = torch.cat([-h[:1], h[:-1] - h[1:]])
+    found, _ = integrate_and_fire(x, torch.tensor(theta), torch.full((40,), 0.3, dtype=torch.float64), bias)
+    assert torch.equal(found != 0, torch.stack(wanted) != 0)
+    assert any(move.shift == (0.0, 0.25, -0.25, 0.0, 0.0) and move.stretch == 1 for move in moves(5, 0.25))
 
 
 def test_a_network_that_is_read_at_any_time_counts_all_steps_from_the_first_on() -> None:
