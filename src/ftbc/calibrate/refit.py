@@ -123,7 +123,9 @@ class Mean:
 def refit(
     layer: Layer, means: Means, rows: int, ridge: float, relaxation: Relaxation | None = None, rounds: int = 0
 ) -> None:
-    """Refit the synapses that lead to a layer's junction, and relax targets so often."""
+    """Refit the synapses that lead to a layer's junction, if there are any, and relax targets so often."""
+    if not layer.junction.synapses:
+        return
     together = [index for index, synapse in enumerate(layer.synapses) if synapse.groups == 1]
     alone = [[index] for index, synapse in enumerate(layer.synapses) if synapse.groups > 1]
     team = layer.calibration.team
