@@ -18,7 +18,10 @@ from ftbc.calibrate import (
     DelayedReadout,
     DistributionAware,
     PotentialCorrection,
+    QuantileBias,
+    Refit,
     ReleasedFTBC,
+    Sharpen,
     WeightCorrection,
 )
 from ftbc.calibrate.walk import flow
@@ -49,6 +52,7 @@ CLOSE = {
     "snnc-lp": ftbc.recipe("snnc-lp", calibrate=(BiasCorrection(batch=7, batches=2),)),
     "snnc-ap": ftbc.recipe("snnc-ap", calibrate=(WeightCorrection(iterations=4, batch=3), PotentialCorrection())),
     "best": ftbc.recipe("best"),
+    "sharpen": ftbc.Recipe(calibrate=(Refit(), QuantileBias(), Sharpen())),
     "best-anytime": ftbc.recipe("best-anytime"),
 }
 TRAINED = {
@@ -57,7 +61,7 @@ TRAINED = {
 }
 
 
-FEW = ("ftbc", "rmp", "snnc-lp", "snnc-ap", "gaussian", "ltb", "best")
+FEW = ("ftbc", "rmp", "snnc-lp", "snnc-ap", "gaussian", "ltb", "best", "sharpen")
 """Recipes that are also calibrated on three images: of four processes one has nothing to do."""
 SIZES = [2, pytest.param(4, marks=pytest.mark.slow)]
 
