@@ -18,7 +18,6 @@ from ftbc.calibrate import (
     ReadOut,
     Refit,
     ReleasedFTBC,
-    Sharpen,
     ThresholdBalance,
     WeightCorrection,
 )
@@ -271,14 +270,7 @@ _BEST = (
     Recipe(
         name="best",
         summary="layer by layer: weights refitted to the spikes, thresholds and b[t] by correlation, spike gains",
-        calibrate=(
-            Refit(last=False),
-            QuantileBias(),
-            CorrelationSearch(),
-            Sharpen(most_steps=2),
-            Gain(most_steps=4),
-            ReadOut(),
-        ),
+        calibrate=(Refit(last=False), QuantileBias(), CorrelationSearch(), Gain(most_steps=4), ReadOut()),
     ),
     Recipe(
         name="best-anytime",
