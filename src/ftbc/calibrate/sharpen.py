@@ -15,6 +15,7 @@ near the edge is not safe. So the regression of `refit.py` gets the targets (`re
 and they are found anew from its predictions, some rounds. At T = 1, where both edges are one, this is a support vector
 machine with squared loss: weights that best tell on which side of the neuron's threshold the ANN's value lies. It comes
 behind a search of theta and b[t], which set the edges. Rounds are few: with many the fit learns the images by heart.
+With one or two steps it helps residual networks, and harms others: docs/beyond-ftbc.md has figures.
 """
 
 from __future__ import annotations
