@@ -62,6 +62,23 @@ def test_every_method_runs(method: str, name: str) -> None:
     assert bool((outputs[-1] != outputs[-1, :1]).any()), "nothing came through"
 
 
+TIMELESS = {"maximum", "percentile", "rnl", "opi", "qcfs", "slip-relu", "ltb", "ftbc-qcfs", "ftbc-qcfs-released",
+            "ftbc-ltb", "snm", "burst"}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("method", TIMELESS)
+def test_a_timeless_method_begins_as_it_would_for_fewer_steps(method: str, name: str) -> None:
+    recipe, images = _quick(ftbc.recipe(method)), _images()
+    network = _network(name, recipe)
+    long, short = (ftbc.convert(network, images, steps, recipe)(images) for steps in (7, 3))
+    torch.testing.assert_close(long[:3], short, rtol=0, atol=1e-12)
+
+
+def test_which_methods_are_timeless() -> None:
+    assert {name for name, recipe in ftbc.recipes().items() if recipe.facts.timeless} == TIMELESS
+
+
 @pytest.mark.parametrize("method", [name for name, recipe in ftbc.recipes().items() if recipe.facts.spikes == "binary"])
 def test_binary_methods_send_spikes_of_one_size(method: str) -> None:
     recipe, images = _quick(ftbc.recipe(method)), _images()
@@ -78,13 +95,13 @@ def test_binary_methods_send_spikes_of_one_size(method: str) -> None:
 def test_what_methods_need() -> None:
     facts = {name: recipe.facts for name, recipe in ftbc.recipes().items()}
     assert facts["ftbc"] == Facts("binary", 0, gradients=False, trained=False)
-    assert facts["ftbc-qcfs"] == Facts("binary", 0, gradients=False, trained=True)
+    assert facts["ftbc-qcfs"] == Facts("binary", 0, gradients=False, trained=True, timeless=True)
     assert facts["snnc-ap"] == Facts("binary", 0, gradients=True, trained=False)
     assert {name for name, fact in facts.items() if fact.gradients} >= {"snnc-ap", "snnc-ap-ftbc"}
     ours = {"maximum", "percentile", "mean-square", "rmp", "snnc-lp", "snnc-potential", "ltb", "ftbc", "ftbc-layer",
             "ftbc-neuron", "ftbc-cifar", "ftbc-imagenet", "ftbc-ltb", "snnc-lp-ftbc", "best",
             "best-anytime"}  # fmt: skip
-    assert all(facts[name] == facts["ftbc"] for name in ours)
+    assert all(dataclasses.replace(facts[name], timeless=False) == facts["ftbc"] for name in ours)
     assert facts["srp"] == Facts("binary", 4, gradients=False, trained=True)
     assert facts["cos"] == Facts("binary", 4, gradients=False, trained=True, steppable=False)
     assert facts["parallel-relu"] == Facts("binary", 0, gradients=False, trained=False, steppable=False)
@@ -103,7 +120,7 @@ def test_facts_come_from_pieces() -> None:
         spikes = "multi-level"
         extra = 1
 
-    assert Facts.of([]) == Facts("binary", 0, False, False)
+    assert Facts.of([]) == Facts("binary", 0, False, False, timeless=True)
     assert Facts.of([FTBC(), Signed()]) == Facts("ternary", 3, False, False)
     assert Facts.of([Levels(), Signed(), WeightCorrection(), Trained()]) == Facts("multi-level", 4, True, True)
     assert ftbc.Recipe(threshold=Trained()).facts.trained and not ftbc.Recipe().facts.trained

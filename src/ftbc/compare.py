@@ -110,7 +110,7 @@ def _table(plan: Plan, ledger: Ledger) -> Comparison:
         seeds=plan.seeds,
         rows=tuple(rows),
         recipes=tuple(recipe.to_dict() for recipe in plan.recipes),
-        ann={t: ledger.anns.get(plan.at(t)[1].few) for t in plan.steps},
+        ann={t: ledger.anns.get(plan.few(t)) for t in plan.steps},
         kept=ledger.kept,
         measured=ledger.new,
         made={**ledger.made, "codes": sorted(ledger.codes)},
@@ -118,7 +118,7 @@ def _table(plan: Plan, ledger: Ledger) -> Comparison:
 
 
 def _row(plan: Plan, ledger: Ledger, recipe: Recipe, t: int) -> Row:
-    steps, run = plan.at(t)
+    steps, run = plan.at(recipe, t)
     found = {seed: ledger.found.get((recipe.name, steps, run, seed)) for seed in plan.seeds}
     known = {seed: figures for seed, figures in found.items() if figures is not None}
     reason = "" if len(known) == len(found) else ledger.reason(recipe.name, steps) or "not measured"

@@ -14,13 +14,14 @@ SPIKES = ("binary", "ternary", "multi-level")
 class Facts:
     """spikes: one of `SPIKES`; extra_steps: taken before the T steps that the method reports; gradients: whether
     calibration needs them; trained: whether the ANN must have been trained for the method; steppable: whether the
-    network can go step by step, and stop early."""
+    network can go step by step, and stop early; timeless: whether a conversion for T steps is also that for fewer."""
 
     spikes: str
     extra_steps: int
     gradients: bool
     trained: bool
     steppable: bool = True
+    timeless: bool = False
 
     @classmethod
     def of(cls, pieces: Iterable[Any]) -> Facts:
@@ -29,7 +30,7 @@ class Facts:
         >>> from ftbc.calibrate import FTBC
         >>> from ftbc.threshold import Trained
         >>> Facts.of([Trained(), FTBC()])
-        Facts(spikes='binary', extra_steps=0, gradients=False, trained=True, steppable=True)
+        Facts(spikes='binary', extra_steps=0, gradients=False, trained=True, steppable=True, timeless=True)
         """
         pieces = list(pieces)
         spikes = max((getattr(piece, "spikes", SPIKES[0]) for piece in pieces), key=SPIKES.index, default=SPIKES[0])
@@ -39,4 +40,5 @@ class Facts:
             any(getattr(piece, "gradients", False) for piece in pieces),
             any(getattr(piece, "trained", False) for piece in pieces),
             all(getattr(piece, "steppable", True) for piece in pieces),
+            all(getattr(piece, "timeless", False) for piece in pieces),
         )

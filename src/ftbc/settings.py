@@ -25,12 +25,14 @@ class Piece(Settings):
     """Base of what recipes are made of, with what a piece asks of the user; `Facts` gathers it.
 
     trained: the ANN must have been trained for it; gradients: it needs gradients, not forward passes alone;
-    moves_thresholds: it changes thresholds, and so must come before what is learnt for given ones.
+    moves_thresholds: it changes thresholds, and so must come before what is learnt for given ones; timeless: what it
+    gives for T steps begins with what it gives for fewer, so that one conversion serves every T (`protocol/plan.py`).
     """
 
     trained: ClassVar[bool] = False
     gradients: ClassVar[bool] = False
     moves_thresholds: ClassVar[bool] = False
+    timeless: ClassVar[bool] = False
 
 
 def _fits(value: Any, wanted: Any) -> bool:

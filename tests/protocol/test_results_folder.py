@@ -152,7 +152,7 @@ def test_settings_have_one_name() -> None:
 
 
 def test_plans_of_both_protocols() -> None:
-    one = recipe("maximum")
+    one = recipe("mean-square")
     per_t = Plan((one,), (1, 8, 32), (0,), "per-t", 8)
     assert per_t.conversions() == [
         Conversion(one, 1, 0, (Run(1),)),
@@ -162,9 +162,21 @@ def test_plans_of_both_protocols() -> None:
     anytime = Plan((one,), (1, 8, 32), (0, 1), "anytime", 8)
     runs = (Run(8), Run(32, few=True))
     assert anytime.conversions() == [Conversion(one, 32, 0, runs), Conversion(one, 32, 1, runs)]
-    assert anytime.at(1) == (32, Run(8)) and anytime.at(32) == (32, Run(32, few=True))
+    assert anytime.at(one, 1) == (32, Run(8)) and anytime.at(one, 32) == (32, Run(32, few=True))
     assert Plan((one,), (1, 8), (0,), "anytime").conversions() == [Conversion(one, 8, 0, (Run(8),))]
     assert Plan((one,), (16, 32), (0,), "anytime", 8).conversions() == [Conversion(one, 32, 0, (Run(32, few=True),))]
+
+
+def test_a_timeless_recipe_is_converted_once() -> None:
+    same, other = recipe("maximum"), recipe("mean-square")
+    plan = Plan((same, other), (1, 8, 32), (0,), "per-t", 8)
+    assert plan.conversions() == [
+        Conversion(other, 1, 0, (Run(1),)),
+        Conversion(other, 8, 0, (Run(8),)),
+        Conversion(same, 32, 0, (Run(8), Run(32, few=True))),
+        Conversion(other, 32, 0, (Run(32, few=True),)),
+    ]
+    assert plan.at(same, 1) == (32, Run(8)) and plan.at(other, 1) == (1, Run(1))
 
 
 # ---- where figures come from -----------------------------------------------------------------------------

@@ -13,6 +13,7 @@ Reference: Bu, Li, Yu, CVPR 2025 (Inference-scale ANN-SNN conversion), with one 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -31,6 +32,7 @@ class DelayedReadout(Piece):
 
     least: int = 4
     batch: int = 128
+    timeless: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

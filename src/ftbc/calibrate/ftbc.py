@@ -23,6 +23,7 @@ Reference: Wu, Bojkovic, Gu, Suo, Zou: FTBC, ECCV 2024, Algorithm 1 and section 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -55,6 +56,7 @@ class FTBC(Piece):
     batches: int = 2
     clip: bool = True
     grain: Grain = "channel"
+    timeless: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -16,6 +16,7 @@ trained with.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -35,6 +36,7 @@ class ReleasedFTBC(Piece):
     alpha: float = 0.4
     batch: int = 32
     batches: int = 3
+    timeless: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

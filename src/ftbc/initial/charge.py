@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,6 +15,8 @@ from ftbc.settings import Piece
 class Zero(Piece):
     """``v[0] = 0``: the neuron rounds down."""
 
+    timeless: ClassVar[bool] = True
+
     def __call__(self, theta: Tensor, steps: int) -> tuple[Tensor, Tensor]:
         """Initial potential, shaped as theta, and bias ``[T, ...]``."""
         return torch.zeros_like(theta), theta.new_zeros((steps, *theta.shape))
@@ -22,6 +25,8 @@ class Zero(Piece):
 @dataclass(frozen=True)
 class Half(Piece):
     """``v[0] = theta / 2``. Reference: Bu et al., AAAI 2022 (OPI) and ICLR 2022 (QCFS)."""
+
+    timeless: ClassVar[bool] = True
 
     def __call__(self, theta: Tensor, steps: int) -> tuple[Tensor, Tensor]:
         """Initial potential, shaped as theta, and bias ``[T, ...]``."""
@@ -42,6 +47,7 @@ class Given(Piece):
     """``v[0] = fraction * theta`` with a fraction of your own."""
 
     fraction: float
+    timeless: ClassVar[bool] = True
 
     def __call__(self, theta: Tensor, steps: int) -> tuple[Tensor, Tensor]:
         """Initial potential, shaped as theta, and bias ``[T, ...]``."""

@@ -31,6 +31,7 @@ class Burst(Kind):
     most: int = 5
 
     spikes: ClassVar[Spikes] = "multi-level"
+    timeless: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

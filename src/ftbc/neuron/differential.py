@@ -44,6 +44,7 @@ class Differential(Kind):
     levels: int = 4
 
     spikes: ClassVar[Spikes] = "multi-level"
+    timeless: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

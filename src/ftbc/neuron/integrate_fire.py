@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -18,6 +19,8 @@ from ftbc.processes import ALONE, Team
 @dataclass(frozen=True)
 class Plain(Kind):
     """Integrate-and-fire with soft reset: binary spikes."""
+
+    timeless: ClassVar[bool] = True
 
     def __call__(self, steps: int, rank: int) -> Spiking:
         """Neurons to be given thresholds."""

@@ -35,6 +35,7 @@ class Signed(Kind):
     clamp: bool = False
 
     spikes: ClassVar[Spikes] = "ternary"
+    timeless: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -39,7 +39,8 @@ class Conversion:
 class Plan:
     """A table: a row for each recipe, a column for each T, each cell over several seeds.
 
-    Above ``full_up_to`` steps a part of the test images must do.
+    Above ``full_up_to`` steps a part of the test images must do. A recipe that is timeless (`facts.py`) is the same
+    network at every T, so that one conversion for the largest is read at each, whatever the protocol.
     """
 
     recipes: tuple[Recipe, ...]
@@ -48,32 +49,35 @@ class Plan:
     protocol: str = "per-t"
     full_up_to: int | None = None
 
-    def at(self, t: int) -> tuple[int, Run]:
-        """Where the column of ``t`` is read: for how many steps the network was converted, and in which run."""
-        few = self._few(t)
-        if self.protocol == "per-t":
+    def at(self, recipe: Recipe, t: int) -> tuple[int, Run]:
+        """Where the cell of ``t`` is read: for how many steps the network was converted, and in which run."""
+        few = self.few(t)
+        if self.protocol == "per-t" and not recipe.facts.timeless:
             return t, Run(t, few)
         # A run on more images need not be longer than its columns: what follows a step does not change it.
-        return max(self.steps), Run(max(other for other in self.steps if self._few(other) == few), few)
+        return max(self.steps), Run(max(other for other in self.steps if self.few(other) == few), few)
 
     def conversions(self) -> list[Conversion]:
         """All the work, cheap before dear: few steps first, and of these one seed of every recipe before the next."""
-        runs: dict[int, dict[Run, None]] = {}
-        for t in self.steps:
-            steps, run = self.at(t)
-            runs.setdefault(steps, {})[run] = None
+        runs: dict[tuple[int, str], dict[Run, None]] = {}
+        for recipe in self.recipes:
+            for t in self.steps:
+                steps, run = self.at(recipe, t)
+                runs.setdefault((steps, recipe.name), {})[run] = None
         return [
-            Conversion(recipe, steps, seed, tuple(own))
-            for steps, own in runs.items()
+            Conversion(recipe, steps, seed, tuple(runs[steps, recipe.name]))
+            for steps in self.steps
             for seed in self.seeds
             for recipe in self.recipes
+            if (steps, recipe.name) in runs
         ]
 
     def tests(self) -> list[bool]:
         """Which sets of test images are needed: all of them (False), a part (True), or both."""
-        return sorted({self._few(t) for t in self.steps})
+        return sorted({self.few(t) for t in self.steps})
 
-    def _few(self, t: int) -> bool:
+    def few(self, t: int) -> bool:
+        """Whether the column of ``t`` is measured on a part of the test images."""
         return self.full_up_to is not None and t > self.full_up_to
 
 

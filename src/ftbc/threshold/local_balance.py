@@ -14,6 +14,7 @@ Reference: Bu, Li, Yu, CVPR 2025 (Inference-scale ANN-SNN conversion), Algorithm
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +36,7 @@ class LocalBalance(Piece):
     iterations: int = 1000
     batch: int = 100
     grain: Grain = "channel"
+    timeless: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

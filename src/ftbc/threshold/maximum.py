@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ class Maximum(SiteBySite):
     """``theta = max(a)``. Reference: Diehl et al., IJCNN 2015 (data-based normalisation)."""
 
     grain: Grain = "channel"
+    timeless: ClassVar[bool] = True
 
     def __call__(self, activations: Activations, steps: int) -> Tensor:
         """The threshold of each group."""

@@ -21,6 +21,7 @@ class Trained(SiteBySite):
 
     grain: ClassVar[Grain] = "layer"
     trained: ClassVar[bool] = True
+    timeless: ClassVar[bool] = True
 
     def __call__(self, activations: Activations, steps: int) -> Tensor:
         """The threshold of the layer, whatever the number of steps."""
