@@ -7,7 +7,6 @@ import logging
 import statistics
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 import ftbc
 from ftbc.data.balance import draw_balanced
 from ftbc.errors import FileError, InputError, RecipeError, TraceError
+from ftbc.facts import Facts
 from ftbc.neuron import IntegrateFire
 from ftbc.protocol import work
 from tests.conftest import Refused
@@ -203,7 +203,7 @@ def test_a_network_that_sees_all_steps_at_once_has_no_answer_before_the_last(
 
 
 def test_facts_of_recipes_are_told(compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = SimpleNamespace(spikes="ternary", gradients=True, trained=True, steppable=True)
+    facts = Facts("ternary", 0, gradients=True, trained=True)
     monkeypatch.setattr(ftbc.Recipe, "facts", facts)
     table = compare("mean-square", 1)
     assert table.rows[0].levels == "ternary" and table.rows[0].needs == "gradients, training"
@@ -229,15 +229,25 @@ def test_a_second_run_measures_nothing(compare: Compare, conversions: list[Any],
 def test_more_of_a_table_measures_only_what_is_new(compare: Compare, conversions: list[Any], tmp_path: Path) -> None:
     compare("mean-square", (1, 4), results=tmp_path)
     conversions.clear()
-    grown = compare(["maximum", "mean-square"], (1, 2, 4), seeds=(3, 4, 5), results=tmp_path)
-    wanted = {(name, t, seed) for name in ("maximum", "mean-square") for t in (1, 2, 4) for seed in (3, 4, 5)}
+    grown = compare(["rmp", "mean-square"], (1, 2, 4), seeds=(3, 4, 5), results=tmp_path)
+    wanted = {(name, t, seed) for name in ("rmp", "mean-square") for t in (1, 2, 4) for seed in (3, 4, 5)}
     known = {("mean-square", t, seed) for t in (1, 4) for seed in SEEDS}
     assert sorted(conversions) == sorted(wanted - known) and grown.kept == 4
     conversions.clear()
     # One network for the largest T, which the other protocol has made already; and an own name for the same recipe.
-    compare(["maximum", "mean-square"], (1, 2, 4), seeds=(3, 4, 5), protocol="anytime", results=tmp_path)
-    compare(ftbc.recipe("maximum", name="mine", summary="as ever"), (1, 2), seeds=(3,), results=tmp_path)
+    compare(["rmp", "mean-square"], (1, 2, 4), seeds=(3, 4, 5), protocol="anytime", results=tmp_path)
+    compare(ftbc.recipe("rmp", name="mine", summary="as ever"), (1, 2), seeds=(3,), results=tmp_path)
     assert not conversions
+
+
+def test_a_timeless_recipe_is_converted_once_with_the_same_figures(compare: Compare, conversions: list[Any]) -> None:
+    table = compare("percentile", STEPS, limit=LIMIT, full_up_to=FULL)
+    assert conversions == [("percentile", 4, 3), ("percentile", 4, 5)]
+    for row in table.rows:
+        alone = compare("percentile", row.steps, limit=LIMIT, full_up_to=FULL).rows[0]
+        assert row.calibrated_for == max(STEPS) and alone.calibrated_for == row.steps
+        assert (row.accuracies, row.spikes, row.synops) == (alone.accuracies, alone.spikes, alone.synops)
+        assert row.test_images == alone.test_images == (LIMIT if row.steps > FULL else 15)
 
 
 def test_what_decides_a_figure_is_part_of_its_key(
@@ -388,7 +398,7 @@ def test_a_recipe_that_does_not_apply_is_a_row_that_says_why(compare: Compare, c
         assert row.ann_accuracy is not None
     assert all(row.accuracy is not None for row in table.rows[2:])
     assert str(table).count("plain ReLU") == 1, "said once, though it is so at every T"
-    assert [entry for entry in conversions if entry[0] == "qcfs"] == [("qcfs", 1, 3), ("qcfs", 2, 3)]
+    assert [entry for entry in conversions if entry[0] == "qcfs"] == [("qcfs", 2, 3)]
     assert json.loads(table.to_json())["rows"][0]["accuracy"] is None
 
 
