@@ -256,6 +256,23 @@ def test_calibration_images_from_elsewhere(ftbc_command: Command, folder: Path) 
     assert outcome.status == 0 and (folder / "unit.snn").read_bytes() != (folder / "split.snn").read_bytes()
 
 
+def test_mirror_images(ftbc_command: Command, folder: Path) -> None:
+    """The same as calibrating on both by hand; each image and its mirror image side by side."""
+    assert ftbc_command("convert", "nets.py:good", *QUICK, "--mirrored", "--to", "both.snn").status == 0
+    from ftbc.cli.options import find_model
+
+    images = ftbc.data.read("squares", "train", limit=16, seed=0)
+    both = torch.stack([images.tensor(), images.tensor().flip(3)], 1).flatten(0, 1)
+    wanted = ftbc.convert(find_model("nets.py:good", None, None), both, 8, "mean-square", seed=0)
+    assert torch.equal(ftbc.load(folder / "both.snn")(both), wanted(both))
+    for command in (("evaluate", "--recipe", "mean-square"), ("compare", "--recipes", "mean-square", "--seeds", "1")):
+        name, *options = command
+        outcome = ftbc_command(
+            name, "nets.py:good", "--data", "squares", "--images", "16", "--mirrored", *options, "--steps", "2"
+        )
+        assert outcome.status == 0 and "32 calibration images" in outcome.out
+
+
 def test_a_file_may_bear_the_name_of_a_module(ftbc_command: Command, folder: Path) -> None:
     (folder / "json.py").write_text(
         "from torch import nn\nnet = nn.Sequential(nn.Flatten(), nn.Linear(108, 4), nn.ReLU())\n"

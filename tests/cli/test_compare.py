@@ -27,7 +27,7 @@ Command = Callable[..., Outcome]
 Fails = Callable[..., str]
 GOOD = "nets.py:good"
 DATA = ("--data", "squares", "--images", "16")
-QUICK = (*DATA, "--recipes", "maximum,mean-square", "--steps", "1,2", "--seeds", "2")
+QUICK = (*DATA, "--recipes", "rmp,mean-square", "--steps", "1,2", "--seeds", "2")
 FILES = ("--csv", "t.csv", "--json", "t.json", "--latex", "t.tex", "--plot", "t.png")
 
 
@@ -47,7 +47,7 @@ def test_table_and_files(ftbc_command: Command, folder: Path) -> None:
         assert f"{row['accuracy']:.2f} +-{row['spread']:.2f}" in outcome.out
     lines = list(csv.DictReader((folder / "t.csv").read_text().splitlines()))
     assert [(line["recipe"], line["steps"], line["test_images"]) for line in lines] == [
-        ("maximum", "1", "12"), ("maximum", "2", "12"), ("mean-square", "1", "12"), ("mean-square", "2", "12"),
+        ("rmp", "1", "12"), ("rmp", "2", "12"), ("mean-square", "1", "12"), ("mean-square", "2", "12"),
     ]  # fmt: skip
     assert all(line["protocol"] == "per-t" and line["engine"] == "layerwise" for line in lines)
     latex = (folder / "t.tex").read_text()

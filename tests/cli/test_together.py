@@ -48,7 +48,7 @@ def test_two_processes_are_as_one(ftbc_command: Command, folder: Path, environme
     out = torchrun_done(folder, environment, *EVALUATE, "--json", "two.json")
     assert timeless(folder / "one.json") == timeless(folder / "two.json")
     assert out.count("mean-square, T = 1") == 1, "the first process speaks for both"
-    compare = ("compare", *DATA, "--steps", "1,2", "--seeds", "2", "--recipes", "maximum,mean-square")
+    compare = ("compare", *DATA, "--steps", "1,2", "--seeds", "2", "--recipes", "rmp,mean-square")
     assert ftbc_command(*compare, "--results", "one", "--json", "one.json").status == 0
     out = torchrun_done(folder, environment, *compare, "--results", "two", "--json", "two.json")
     assert timeless(folder / "one.json") == timeless(folder / "two.json") and "8 measured now" in out
@@ -112,7 +112,7 @@ def test_other_commands_are_for_one_process(folder: Path, environment: dict[str,
 
 
 def test_shards_and_merging(ftbc_command: Command, fails: Fails, folder: Path) -> None:
-    compare = ("compare", *DATA, "--steps", "1,2", "--seeds", "2", "--recipes", "maximum,mean-square")
+    compare = ("compare", *DATA, "--steps", "1,2", "--seeds", "2", "--recipes", "rmp,mean-square")
     assert ftbc_command(*compare, "--results", "whole", "--json", "whole.json").status == 0
     for number in (1, 2):
         assert "4 measured now" in ftbc_command(*compare, "--shard", f"{number}/2", "--results", f"part{number}").out

@@ -20,6 +20,7 @@ from ftbc.cli.options import (
     Engine,
     Images_,
     Json,
+    Mirrored,
     Model,
     Normalisation,
     TestImages,
@@ -56,6 +57,7 @@ def compare(
     calibration: CalibrationData = None,
     normalise: Normalisation = None,
     images: Images_ = 256,
+    mirrored: Mirrored = False,
     test_images: TestImages = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Measure on so many test images above --full-up-to")] = None,
     full_up_to: Annotated[int | None, typer.Option(min=0, help="The most steps that --limit leaves alone")] = None,
@@ -105,7 +107,7 @@ def compare(
     folder = ResultsFolder(results)
     network = find_model(model, weights, classes)
     test = find_test(data, normalise, test_images, 0)
-    draws = find_draws(data, calibration, test.normalise, images)
+    draws = find_draws(data, calibration, test.normalise, images, mirrored)
     try:
         with team(device) as own, progress_bar(shown=own.leads, share="comparing") as progress:
             table = ftbc.compare(

@@ -19,6 +19,7 @@ from ftbc.cli.options import (
     Device,
     Images_,
     Json,
+    Mirrored,
     Model,
     Normalisation,
     RecipeName,
@@ -49,6 +50,7 @@ def convert(
     calibration: CalibrationData = None,
     normalise: Normalisation = None,
     images: Images_ = 256,
+    mirrored: Mirrored = False,
     steps: Steps = 8,
     recipe: RecipeName = "ftbc",
     whole: Rounded = False,
@@ -69,7 +71,7 @@ def convert(
         require_writable(to, json, report)
     network = find_model(model, weights, classes)
     method = find_recipe(recipe)
-    chosen = find_calibration(data, calibration, normalise, images, seed)
+    chosen = find_calibration(data, calibration, normalise, images, seed, mirrored)
     test = None if report is None else find_some_test(data, normalise, seed).with_normalise(chosen.normalise)
     with team(device) as own, progress_bar(shown=own.leads) as progress:
         given = placed(chosen, own)

@@ -25,6 +25,7 @@ from ftbc.cli.options import (
     Engine,
     Images_,
     Json,
+    Mirrored,
     Model,
     Normalisation,
     Rounded,
@@ -64,6 +65,7 @@ def evaluate(
     calibration: CalibrationData = None,
     normalise: Normalisation = None,
     images: Images_ = 256,
+    mirrored: Mirrored = False,
     test_images: TestImages = None,
     steps: Annotated[str, typer.Option(help="Time steps, several with commas: each T gets its own calibration")] = "8",
     recipe: Annotated[str, typer.Option(help="Methods by name, several with commas, or .toml files")] = "ftbc",
@@ -101,7 +103,7 @@ def evaluate(
     saved = None if snn is None else ftbc.load(snn)
     chosen = None
     if saved is None:
-        chosen = find_calibration(data, calibration, normalise, images, seed).with_normalise(test.normalise)
+        chosen = find_calibration(data, calibration, normalise, images, seed, mirrored).with_normalise(test.normalise)
     rows: list[dict[str, Any]] = []
     with team(device) as own, _told_what_is_kept(results):
         network = network.to(own.device)

@@ -43,6 +43,9 @@ Normalisation = Annotated[
     str | None, typer.Option("--normalise", help=f"One of {', '.join(data.NORMALISATIONS)}; else that of the data")
 ]
 Images_ = Annotated[int, typer.Option("--images", min=1, help="How many training images to calibrate on")]
+Mirrored = Annotated[
+    bool, typer.Option("--mirrored", help="Also calibrate on their mirror images, left for right; not for writing")
+]
 TestImages = Annotated[int | None, typer.Option(min=1, help="Measure on so many test images; else all")]
 Steps = Annotated[int, typer.Option(min=1, help="Time steps T")]
 RecipeName = Annotated[
@@ -108,21 +111,27 @@ def _blueprint(name: str, weights: Path, classes: int | None) -> zoo.Blueprint:
 
 
 def find_calibration(
-    source: str | None, calibration: str | None, normalise: str | None, images: int, seed: int
+    source: str | None, calibration: str | None, normalise: str | None, images: int, seed: int, mirrored: bool = False
 ) -> Images:
-    """Images to calibrate on, never drawn from the test split of ``source``."""
+    """Images to calibrate on, never drawn from the test split of ``source``; mirrored: and their mirror images."""
     found = _train_split(_training_data(source, calibration), images, seed)
+    found = found.with_mirrored() if mirrored else found
     if calibration is not None and source is not None and normalise is None:
         return found.with_normalise(find_test(source, None, 1, seed).normalise)
     return normalised(found, normalise)
 
 
 def find_draws(
-    source: str | None, calibration: str | None, normalise: Normalise, images: int
+    source: str | None, calibration: str | None, normalise: Normalise, images: int, mirrored: bool = False
 ) -> Callable[[int], Images]:
     """As `find_calibration`, for each of several seeds, with the normalisation of the test images."""
     place = _training_data(source, calibration)
-    return lambda seed: _train_split(place, images, seed).with_normalise(normalise)
+
+    def draw(seed: int) -> Images:
+        found = _train_split(place, images, seed).with_normalise(normalise)
+        return found.with_mirrored() if mirrored else found
+
+    return draw
 
 
 def find_test(source: str | None, normalise: str | None, images: int | None, seed: int) -> Images:

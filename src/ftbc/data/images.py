@@ -134,6 +134,16 @@ class Images:
             raise InputError(f"'{self.name}': an index is outside 0..{len(self) - 1}: give only positions that exist")
         return replace(self, images=self.images[chosen], labels=self.labels[chosen])
 
+    def with_mirrored(self) -> Images:
+        """Put behind each image its mirror image, left for right: twice as many, of which neighbours belong together.
+
+        >>> pixels = torch.tensor([1, 2], dtype=torch.uint8).view(1, 1, 1, 2)
+        >>> Images(pixels, torch.tensor([3]), Normalise((0.0,), (1.0,)), "a").with_mirrored().images.flatten().tolist()
+        [1, 2, 2, 1]
+        """
+        both = torch.stack([self.images, self.images.flip(3)], 1).flatten(0, 1)
+        return replace(self, images=both, labels=self.labels.repeat_interleave(2))
+
     def with_normalise(self, normalise: Normalise) -> Images:
         """Give the same images under another normalisation."""
         return replace(self, normalise=normalise)
