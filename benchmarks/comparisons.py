@@ -29,7 +29,7 @@ NETWORKS = {
     "mobilenet-cifar10": "own MobileNet on CIFAR-10",
     "resnet20-qcfs4-cifar10": "own ResNet-20 with QCFS on CIFAR-10",
 }
-OURS = ("best", "best-anytime")
+OURS = ("best", "best-sharpened", "best-anytime")
 OWN_NETWORKS = (
     ("cifar-snnc", "FTBC", "SNNC-AP", False),
     ("cifar10", "FTBC (+QCFS)", "QCFS", True),

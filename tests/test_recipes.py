@@ -100,7 +100,7 @@ def test_what_methods_need() -> None:
     assert {name for name, fact in facts.items() if fact.gradients} >= {"snnc-ap", "snnc-ap-ftbc"}
     ours = {"maximum", "percentile", "mean-square", "rmp", "snnc-lp", "snnc-potential", "ltb", "ftbc", "ftbc-layer",
             "ftbc-neuron", "ftbc-cifar", "ftbc-imagenet", "ftbc-ltb", "snnc-lp-ftbc", "best",
-            "best-anytime"}  # fmt: skip
+            "best-sharpened", "best-anytime"}  # fmt: skip
     assert all(dataclasses.replace(facts[name], timeless=False) == facts["ftbc"] for name in ours)
     assert facts["srp"] == Facts("binary", 4, gradients=False, trained=True)
     assert facts["cos"] == Facts("binary", 4, gradients=False, trained=True, steppable=False)

@@ -18,6 +18,7 @@ from ftbc.calibrate import (
     ReadOut,
     Refit,
     ReleasedFTBC,
+    Sharpen,
     ThresholdBalance,
     WeightCorrection,
 )
@@ -271,6 +272,18 @@ _BEST = (
         name="best",
         summary="layer by layer: weights refitted to the spikes, thresholds and b[t] by correlation, spike gains",
         calibrate=(Refit(last=False), QuantileBias(), CorrelationSearch(), Gain(most_steps=4), ReadOut()),
+    ),
+    Recipe(
+        name="best-sharpened",
+        summary="as best, with weights refitted once more for neurons of one or two steps; for residual networks",
+        calibrate=(
+            Refit(last=False),
+            QuantileBias(),
+            CorrelationSearch(),
+            Sharpen(most_steps=2),
+            Gain(most_steps=4),
+            ReadOut(),
+        ),
     ),
     Recipe(
         name="best-anytime",
