@@ -90,3 +90,21 @@ def test_without_a_choice_the_last_round_is_taken() -> None:
     change, shift = _by_hand(x, now, y, 3)[-1]
     torch.testing.assert_close(D[0], change, rtol=1e-7, atol=1e-9)
     torch.testing.assert_close(offset[0, 0], shift, rtol=1e-7, atol=1e-9)
+
+
+def test_groups_are_chosen_for_apart_from_each_other() -> None:
+    """Two groups at once give what each gives alone."""
+    alone = [_rounds(noise=1.0), _rounds(noise=0.3, off=0.6)]
+    blocks, found = [], []
+    for pair in zip(*(rounds.found for rounds, *_ in alone), strict=True):
+        first = pair[0][0]
+        x, have, y = (torch.cat([each[place] for each in parts], 1) for place, parts in
+                      ((0, [(block.x,) for block, _, _ in pair]), (1, pair), (2, pair)))  # fmt: skip
+        blocks.append(Block(x, first.weight, first.part, first.fold))
+        found.append((blocks[-1], have, y))
+    edges = FiringEdges(torch.full((1, 2 * OUTPUTS), 0.2).double(), torch.full((1, 2 * OUTPUTS), 0.2).double(), 1.0)
+    D, offset = telling(_sent, torch.relu, part=0)(Rounds(Ridge(blocks), found, RIDGE, edges, 3))
+    for group, (rounds, *_) in enumerate(alone):
+        change, shift = telling(_sent, torch.relu, part=0)(rounds)
+        torch.testing.assert_close(D[group], change[0], rtol=1e-7, atol=1e-9)
+        torch.testing.assert_close(offset[:, group], shift[:, 0], rtol=1e-7, atol=1e-9)
