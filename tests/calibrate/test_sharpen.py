@@ -112,7 +112,7 @@ def test_equals_the_rounds_written_out(steps: int) -> None:
                 y[row, channel] = min(p, max(value, low[channel] - m[channel]))
         D, offset = solve(y)
 
-    piece = Sharpen(margin=0.7, rounds=3, ridge=0.05, partial=0.0, rows=10**6, choose=False)
+    piece = Sharpen(margin=0.7, rounds=3, ridge=0.05, partial=0.0, rows=10**6)
     piece(Calibration(ann, snn, steps, images, torch.Generator()))
     torch.testing.assert_close(layer.weight.flatten(1).t(), W.flatten(1).t() + D, rtol=1e-7, atol=1e-9)
     torch.testing.assert_close(layer.bias, bias + offset, rtol=1e-7, atol=1e-9)
@@ -121,7 +121,7 @@ def test_equals_the_rounds_written_out(steps: int) -> None:
 def test_more_spikes_are_on_the_side_of_their_threshold_where_the_ann_is() -> None:
     """At T = 1 a neuron is a classifier: it errs less than with weights of least squares."""
     wrong = []
-    for piece in (Refit(ridge=1e-3, rounds=0, partial=0.0, rows=10**6), Sharpen(ridge=1e-3, rows=10**6, choose=False)):
+    for piece in (Refit(ridge=1e-3, rounds=0, partial=0.0, rows=10**6), Sharpen(ridge=1e-3, rows=10**6)):
         images, ann, snn = _setting(1)
         neuron = _neuron(snn, "3")
         edge = (neuron.threshold - neuron.initial - neuron.bias[0]).view(1, -1, 1, 1)

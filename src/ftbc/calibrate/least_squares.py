@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -28,10 +27,6 @@ from torch import Tensor
 from ftbc.processes import ALONE, Team
 
 RIDGES = (1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-
-Folds: TypeAlias = tuple[int, ...]
-"""Which halves of the images."""
-BOTH: Folds = (0, 1)
 
 
 @dataclass(frozen=True)
@@ -70,20 +65,15 @@ class Ridge:
             self.total[block.fold].index_add_(0, block.part, block.weight.double())
             self.first[block.fold] += _by_part(block, block.x, parts)
         self.total, self.first, self.raw = team.sum(self.total), team.sum(self.first), team.sum(second)
-        self._factors: dict[tuple[float, Folds], Tensor] = {}
+        self._factors: dict[float, Tensor] = {}
 
-    def solve(self, outputs: Iterable[Tensor], ridge: float, folds: Folds = BOTH) -> tuple[Tensor, Tensor]:
-        """D ``[G, K, M]`` and the offsets ``[parts, G, M]`` for outputs ``[R, G, M]`` of each block; in float64.
-
-        folds: whose rows to fit; outputs are those of their blocks alone.
-        """
-        own = list(folds)
-        raw, y = (sums[own].sum(0) for sums in self._cross(outputs, folds))
-        total, first = self.total[own].sum(0), self.first[own].sum(0)
-        if (ridge, folds) not in self._factors:
-            S = _centred(self.raw[own].sum(0), first, first, total)
-            self._factors[ridge, folds] = factorised(S, ridge)
-        D = torch.cholesky_solve(_centred(raw, first, y, total), self._factors[ridge, folds])
+    def solve(self, outputs: Iterable[Tensor], ridge: float) -> tuple[Tensor, Tensor]:
+        """D ``[G, K, M]`` and the offsets ``[parts, G, M]`` for outputs ``[R, G, M]`` of each block; in float64."""
+        raw, y = (sums.sum(0) for sums in self._cross(outputs))
+        total, first = self.total.sum(0), self.first.sum(0)
+        if ridge not in self._factors:
+            self._factors[ridge] = factorised(_centred(self.raw.sum(0), first, first, total), ridge)
+        D = torch.cholesky_solve(_centred(raw, first, y, total), self._factors[ridge])
         return D, _mean(y, total) - torch.einsum("pgk,gkm->pgm", _mean(first, total), D)
 
     def choose(self, outputs: Iterable[Tensor], ridges: Sequence[float] = RIDGES) -> float:
@@ -102,22 +92,16 @@ class Ridge:
             errors.append(error)
         return ridges[errors.index(min(errors))]
 
-    def _cross(self, outputs: Iterable[Tensor], folds: Folds = BOTH) -> tuple[Tensor, Tensor]:
+    def _cross(self, outputs: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
         """Sums of x^T y ``[2, G, K, M]`` and of y in each part ``[2, parts, G, M]`` for both folds."""
         raw, y = [self.total.new_zeros(())] * 2, [self.total.new_zeros(())] * 2
-        for block, rows in zip((block for block in self.blocks if block.fold in folds), outputs, strict=True):
+        for block, rows in zip(self.blocks, outputs, strict=True):
             weighted = rows.transpose(0, 1) * block.weight.unsqueeze(1)
             raw[block.fold] = raw[block.fold] + (block.x.permute(1, 2, 0) @ weighted).double()
             y[block.fold] = y[block.fold] + _by_part(block, rows, self.total.shape[1])
         like, means = max(raw, key=torch.numel), max(y, key=torch.numel)
         both = torch.stack([r.expand_as(like) for r in raw]), torch.stack([m.expand_as(means) for m in y])
         return self.team.sum(both[0]), self.team.sum(both[1])
-
-
-def predicted(block: Block, now: Tensor, D: Tensor, offset: Tensor) -> Tensor:
-    """What outputs ``[R, G, M]`` that are ``now`` become with the change D; offset: ``[parts, G, M]``."""
-    x = torch.matmul(block.x.transpose(0, 1), D.to(block.x)).transpose(0, 1)
-    return x.add_(now).add_(offset.to(x)[block.part])
 
 
 def factorised(S: Tensor, ridge: float) -> Tensor:

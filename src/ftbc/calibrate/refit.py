@@ -27,7 +27,7 @@ errors fall faster than that, so that the first answers matter most, but with we
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -36,11 +36,11 @@ from torch import Tensor
 
 from ftbc.calibrate.least_squares import Block, Ridge
 from ftbc.calibrate.relaxation import FlatEnds, Relaxation
-from ftbc.calibrate.rounds import Pick, Rounds
 from ftbc.calibrate.walk import Layer, LayerCalibrator
 from ftbc.calibrate.walk.layer import Synapse
 from ftbc.calibrate.walk.rows import add_to_bias, matrix, rows_per_image, set_matrix
 from ftbc.errors import RecipeError
+from ftbc.processes import Team
 
 _MOST_CELLS = 1 << 28
 """Numbers of all rows together: 1 GiB of float32."""
@@ -121,18 +121,9 @@ class Mean:
 
 
 def refit(
-    layer: Layer,
-    means: Means,
-    rows: int,
-    ridge: float,
-    relaxation: Relaxation | None = None,
-    rounds: int = 0,
-    pick: Pick = Rounds.last,
+    layer: Layer, means: Means, rows: int, ridge: float, relaxation: Relaxation | None = None, rounds: int = 0
 ) -> None:
-    """Refit the synapses that lead to a layer's junction, if there are any, and relax targets so often.
-
-    pick: which of the solutions that the rounds have gone through to take.
-    """
+    """Refit the synapses that lead to a layer's junction, if there are any, and relax targets so often."""
     if not layer.junction.synapses:
         return
     together = [index for index, synapse in enumerate(layer.synapses) if synapse.groups == 1]
@@ -143,10 +134,27 @@ def refit(
         fit = Ridge(blocks, layer.steps, team)
         wanted = [y - have for y, have in zip(z, now, strict=True)]
         penalty = ridge or fit.choose(wanted)
-        D, offset = pick(Rounds(fit, list(zip(blocks, now, z, strict=True)), penalty, relaxation, rounds))
+        D, offset = fit.solve(wanted, penalty)
+        if relaxation is not None:
+            found = list(zip(blocks, now, z, strict=True))
+            slack = relaxation.margin * _error(found, D, offset, team) if relaxation.margin else z[0].new_zeros(())
+            for _ in range(rounds):
+                targets = (relaxation(y, predicted(b, have, D, offset), b.part, slack) - have for b, have, y in found)
+                D, offset = fit.solve(targets, penalty)
         # The last part holds the rows of all T steps: its offset is the bias.
         change([layer.synapses[index] for index in chosen], D, offset[-1])
     layer.changed()
+
+
+def _error(found: Sequence[tuple[Block, Tensor, Tensor]], D: Tensor, offset: Tensor, team: Team) -> Tensor:
+    """The root mean square of what a fit leaves of each output, ``[G, M]``."""
+    outputs = found[0][2]
+    squares = torch.zeros(outputs.shape[1:].numel(), dtype=torch.float64, device=outputs.device)
+    weights = squares.new_zeros(())
+    for block, have, y in found:
+        squares += block.weight @ (y - predicted(block, have, D, offset)).square_().flatten(1)
+        weights += block.weight.sum()
+    return (team.sum(squares) / team.sum(weights)).sqrt().view(outputs.shape[1:]).to(outputs)
 
 
 def _gather(layer: Layer, chosen: list[int], means: Means, rows: int) -> tuple[list[Block], list[Tensor], list[Tensor]]:
@@ -191,6 +199,12 @@ def _cut(whole: slice, most: int) -> Iterator[slice]:
     """Parts of a range, none longer than ``most``; an empty one of an empty range."""
     for start in range(whole.start, max(whole.stop, whole.start + 1), most):
         yield slice(start, min(start + most, whole.stop))
+
+
+def predicted(block: Block, now: Tensor, D: Tensor, offset: Tensor) -> Tensor:
+    """What the junction would have with the change D, ``[R, G, M]``; offset: ``[parts, G, M]``."""
+    x = torch.matmul(block.x.transpose(0, 1), D.to(block.x)).transpose(0, 1)
+    return x.add_(now).add_(offset.to(x)[block.part])
 
 
 def change(synapses: list[Synapse], D: Tensor, offset: Tensor) -> None:
