@@ -78,7 +78,7 @@ def read(*paths: Path) -> Measured:
     for path in paths:
         with path.open(newline="") as file:
             rows += [row for row in csv.DictReader(file) if row["accuracy"]]
-    by_step = {int(row["steps"]): row for row in rows}
+    by_step = {int(row["steps"]): row for row in reversed(rows)}  # the ANN as the first run has it, to the last image
     alike = [r for r in rows if r["levels"] == "binary" and r["extra_steps"] == "0" and r["steppable"] == "True"]
     return Measured(
         {(row["recipe"], int(row["steps"])): float(row["accuracy"]) for row in rows},
