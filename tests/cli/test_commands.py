@@ -18,6 +18,7 @@ from ftbc.zoo import registry
 from .conftest import Outcome
 
 Command = Callable[..., Outcome]
+Fails = Callable[..., str]
 QUICK = ("--data", "squares", "--images", "16", "--recipe", "mean-square")
 COMMANDS = (
     "demo", "check", "convert", "evaluate", "compare", "report", "bench", "train", "methods", "data get", "data sample",
@@ -271,6 +272,12 @@ def test_mirror_images(ftbc_command: Command, folder: Path) -> None:
             name, "nets.py:good", "--data", "squares", "--images", "16", "--mirrored", *options, "--steps", "2"
         )
         assert outcome.status == 0 and "32 calibration images" in outcome.out
+
+
+def test_no_mirror_images_are_left_out_silently(fails: Fails, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ftbc.cli.options.MOST_IMAGES", 20)
+    said = fails("convert", "nets.py:good", *QUICK, "--mirrored", "--to", "both.snn")
+    assert "--images 16 with --mirrored are more than 20" in said and "give --images 10" in said
 
 
 def test_a_file_may_bear_the_name_of_a_module(ftbc_command: Command, folder: Path) -> None:

@@ -15,6 +15,7 @@ from torch import nn
 
 from ftbc import data, zoo
 from ftbc.atomic import replacing
+from ftbc.calibration_data import MOST_IMAGES
 from ftbc.cli.user_file import from_user_file
 from ftbc.data import Images, Normalise
 from ftbc.data.balance import draw_balanced
@@ -114,8 +115,7 @@ def find_calibration(
     source: str | None, calibration: str | None, normalise: str | None, images: int, seed: int, mirrored: bool = False
 ) -> Images:
     """Images to calibrate on, never drawn from the test split of ``source``; mirrored: and their mirror images."""
-    found = _train_split(_training_data(source, calibration), images, seed)
-    found = found.with_mirrored() if mirrored else found
+    found = _perhaps_mirrored(_train_split(_training_data(source, calibration), images, seed), mirrored)
     if calibration is not None and source is not None and normalise is None:
         return found.with_normalise(find_test(source, None, 1, seed).normalise)
     return normalised(found, normalise)
@@ -126,12 +126,7 @@ def find_draws(
 ) -> Callable[[int], Images]:
     """As `find_calibration`, for each of several seeds, with the normalisation of the test images."""
     place = _training_data(source, calibration)
-
-    def draw(seed: int) -> Images:
-        found = _train_split(place, images, seed).with_normalise(normalise)
-        return found.with_mirrored() if mirrored else found
-
-    return draw
+    return lambda seed: _perhaps_mirrored(_train_split(place, images, seed), mirrored).with_normalise(normalise)
 
 
 def find_test(source: str | None, normalise: str | None, images: int | None, seed: int) -> Images:
@@ -196,6 +191,13 @@ def _train_split(source: str, images: int, seed: int) -> Images:
         calibration, _ = data.load(source)
         return calibration.subset(draw_balanced(calibration.labels, min(images, len(calibration)), seed))
     return data.read(source, "train", limit=images, seed=seed)
+
+
+def _perhaps_mirrored(images: Images, mirrored: bool) -> Images:
+    if mirrored and 2 * len(images) > MOST_IMAGES:
+        most = MOST_IMAGES // 2
+        raise InputError(f"--images {len(images)} with --mirrored are more than {MOST_IMAGES}: give --images {most}")
+    return images.with_mirrored() if mirrored else images
 
 
 def normalised(images: Images, normalise: str | None) -> Images:
