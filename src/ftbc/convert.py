@@ -52,9 +52,9 @@ def convert(
     """Turn a trained network into a spiking one for ``steps`` time steps.
 
     model: any traceable nn.Module; it is copied, never changed. calibration: a tensor ``[N, ...]``, or an iterable
-    of tensors or of ``(tensor, label)`` pairs; labels are never used. recipe: a name or a `Recipe`. team:
-    the processes that share the work (``with ftbc.team() as team``); each must be given the same model and images, and
-    gets the same network back.
+    of tensors or of ``(tensor, label)`` pairs; labels are never used, and of more than 4,096 images the first so many
+    are. recipe: a name or a `Recipe`. team: the processes that share the work (``with ftbc.team() as team``); each must
+    be given the same model and images, and gets the same network back.
 
     >>> snn = convert(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), torch.rand(64, 4), steps=4)
     >>> snn(torch.rand(5, 4)).shape

@@ -274,10 +274,14 @@ def test_mirror_images(ftbc_command: Command, folder: Path) -> None:
         assert outcome.status == 0 and "32 calibration images" in outcome.out
 
 
-def test_no_mirror_images_are_left_out_silently(fails: Fails, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ftbc.cli.options.MOST_IMAGES", 20)
-    said = fails("convert", "nets.py:good", *QUICK, "--mirrored", "--to", "both.snn")
-    assert "--images 16 with --mirrored are more than 20" in said and "give --images 10" in said
+@pytest.mark.parametrize(("most", "mirrored", "less"), [(15, (), 15), (20, ("--mirrored",), 10)])
+def test_no_images_are_left_out_silently(
+    fails: Fails, monkeypatch: pytest.MonkeyPatch, most: int, mirrored: tuple[str, ...], less: int
+) -> None:
+    monkeypatch.setattr("ftbc.cli.options.MOST_IMAGES", most)
+    said = fails("convert", "nets.py:good", *QUICK, *mirrored, "--to", "both.snn")
+    asked = " with ".join(["--images 16", *mirrored])
+    assert f"{asked}: a calibration takes {most} images at most; give --images {less}" in said
 
 
 def test_a_file_may_bear_the_name_of_a_module(ftbc_command: Command, folder: Path) -> None:

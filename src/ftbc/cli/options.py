@@ -115,7 +115,7 @@ def find_calibration(
     source: str | None, calibration: str | None, normalise: str | None, images: int, seed: int, mirrored: bool = False
 ) -> Images:
     """Images to calibrate on, never drawn from the test split of ``source``; mirrored: and their mirror images."""
-    found = _perhaps_mirrored(_train_split(_training_data(source, calibration), images, seed), mirrored)
+    found = _as_asked(_train_split(_training_data(source, calibration), images, seed), mirrored)
     if calibration is not None and source is not None and normalise is None:
         return found.with_normalise(find_test(source, None, 1, seed).normalise)
     return normalised(found, normalise)
@@ -126,7 +126,7 @@ def find_draws(
 ) -> Callable[[int], Images]:
     """As `find_calibration`, for each of several seeds, with the normalisation of the test images."""
     place = _training_data(source, calibration)
-    return lambda seed: _perhaps_mirrored(_train_split(place, images, seed), mirrored).with_normalise(normalise)
+    return lambda seed: _as_asked(_train_split(place, images, seed), mirrored).with_normalise(normalise)
 
 
 def find_test(source: str | None, normalise: str | None, images: int | None, seed: int) -> Images:
@@ -193,10 +193,11 @@ def _train_split(source: str, images: int, seed: int) -> Images:
     return data.read(source, "train", limit=images, seed=seed)
 
 
-def _perhaps_mirrored(images: Images, mirrored: bool) -> Images:
-    if mirrored and 2 * len(images) > MOST_IMAGES:
-        most = MOST_IMAGES // 2
-        raise InputError(f"--images {len(images)} with --mirrored are more than {MOST_IMAGES}: give --images {most}")
+def _as_asked(images: Images, mirrored: bool) -> Images:
+    """Images and, if wanted, their mirror images: all of them will be used, or none is taken."""
+    if len(images) * (1 + mirrored) > MOST_IMAGES:
+        typed, most = f"--images {len(images)}{' with --mirrored' * mirrored}", MOST_IMAGES // (1 + mirrored)
+        raise InputError(f"{typed}: a calibration takes {MOST_IMAGES} images at most; give --images {most}")
     return images.with_mirrored() if mirrored else images
 
 
