@@ -104,7 +104,8 @@ def test_what_methods_need() -> None:
     assert all(dataclasses.replace(facts[name], timeless=False) == facts["ftbc"] for name in ours)
     assert facts["srp"] == Facts("binary", 4, gradients=False, trained=True)
     assert facts["cos"] == Facts("binary", 4, gradients=False, trained=True, steppable=False)
-    assert facts["parallel-relu"] == Facts("binary", 0, gradients=False, trained=False, steppable=False)
+    for name in ("parallel-relu", "parallel-refit"):
+        assert facts[name] == Facts("binary", 0, gradients=False, trained=False, steppable=False)
     assert {name: facts[name].spikes for name in ("tsc", "snm", "burst", "differential")} == {
         "tsc": "ternary", "snm": "ternary", "burst": "multi-level", "differential": "multi-level",
     }  # fmt: skip

@@ -265,6 +265,12 @@ _NEURONS = (
         neuron=Parallel(),
         calibrate=(DistributionAware(),),
     ),
+    Recipe(
+        name="parallel-refit",
+        summary="each layer sees all steps at once; weights are refitted to the spikes, layer by layer",
+        neuron=Parallel(),
+        calibrate=(Refit(partial=0.0, rounds=0),),
+    ),
 )
 
 _BEST = (

@@ -16,6 +16,8 @@ from ftbc.calibrate.refit import octaves
 from ftbc.calibrate.relaxation import FlatEnds
 from ftbc.errors import RecipeError
 from ftbc.graph.ops import Activation, Staircase
+from ftbc.neuron import Burst, Differential, Parallel, Signed
+from ftbc.neuron.kind import Kind
 from ftbc.simulate import layerwise
 from tests.calibrate.walk.test_plan import graphs
 from tests.calibrate.walk.test_walk import lively, pictures
@@ -56,24 +58,50 @@ def _ann_value(graph, images: Tensor, name: str) -> Tensor:
 
 def test_one_convolution_equals_least_squares_written_out() -> None:
     """Patches by unfold, a column of ones for the bias, the ridge as further rows; all positions of all images."""
-    torch.manual_seed(1)
-    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 5, 3, stride=2, padding=1)).double()
-    images = torch.rand(20, *INPUT_SHAPE, dtype=torch.float64)
+    network, images = _one_convolution()
     ann, snn = graphs(network, images)
     spikes = _mean_value(snn, images, "1", 3)
     old = snn["2"].module
     W, bias = old.weight.detach().clone(), old.bias.detach().clone()
+    z = ann(images)
+    Refit(ridge=0.05, partial=0.0, rows=10**6)(Calibration(ann, snn, 3, images, torch.Generator()))
+    _require_least_squares(spikes, z, W, bias, old)
+
+
+@pytest.mark.parametrize("neuron", [Parallel(), Signed(), Burst(), Differential()])
+def test_neurons_of_any_kind_are_read(neuron: Kind) -> None:
+    """What is refitted lies behind them: only what they send counts."""
+    network, images = _one_convolution()
+    bare, fitted = (
+        ftbc.convert(network, images, 3, ftbc.recipe("mean-square", neuron=neuron, calibrate=calibrate))
+        for calibrate in ((), (Refit(ridge=0.05, partial=0.0, rows=10**6),))
+    )
+    spikes, old = _mean_value(bare.graph, images, "1", 3), bare.graph["2"].module
+    _require_least_squares(spikes, network(images).detach(), old.weight, old.bias, fitted.graph["2"].module)
+
+
+def test_partial_sums_need_one_step_after_another() -> None:
+    network, images = _one_convolution()
+    with pytest.raises(RecipeError, match="Refit with partial > 0 looks at one step after another, but .* sees 3"):
+        ftbc.convert(network, images, 3, ftbc.recipe("parallel-refit", calibrate=(Refit(),)))
+
+
+def _one_convolution() -> tuple[nn.Module, Tensor]:
+    torch.manual_seed(1)
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 5, 3, stride=2, padding=1)).double()
+    return network, torch.rand(20, *INPUT_SHAPE, dtype=torch.float64)
+
+
+def _require_least_squares(spikes: Tensor, outputs: Tensor, W: Tensor, bias: Tensor, fitted: nn.Module) -> None:
     x = F.unfold(spikes, 3, padding=1, stride=2).transpose(1, 2).reshape(-1, 36)
-    z = ann(images).flatten(2).transpose(1, 2).reshape(-1, 5)
+    z = outputs.flatten(2).transpose(1, 2).reshape(-1, 5)
     r = z - x @ W.flatten(1).t() - bias
     centred = x - x.mean(0)
     penalty = (0.05 * centred.pow(2).sum(0)).sqrt().diag()
     A = torch.cat([centred, penalty])
     D = torch.linalg.lstsq(A, torch.cat([r - r.mean(0), torch.zeros(36, 5).double()])).solution
-
-    Refit(ridge=0.05, partial=0.0, rows=10**6)(Calibration(ann, snn, 3, images, torch.Generator()))
-    torch.testing.assert_close(old.weight.flatten(1).t(), W.flatten(1).t() + D, rtol=1e-8, atol=1e-10)
-    torch.testing.assert_close(old.bias, bias + r.mean(0) - x.mean(0) @ D, rtol=1e-8, atol=1e-10)
+    torch.testing.assert_close(fitted.weight.flatten(1).t(), W.flatten(1).t() + D, rtol=1e-8, atol=1e-10)
+    torch.testing.assert_close(fitted.bias, bias + r.mean(0) - x.mean(0) @ D, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", [*NETWORKS, "three"])

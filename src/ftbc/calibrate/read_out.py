@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ftbc.calibrate.base import Calibration
 from ftbc.calibrate.refit import Mean, octaves, refit
 from ftbc.calibrate.walk import Layer, LayerCalibrator
 from ftbc.calibrate.walk.rows import at_positions
@@ -48,6 +49,10 @@ class ReadOut(LayerCalibrator):
         super().__post_init__()
         if min(self.ridge, self.even) < 0 or self.rounds < 1:
             raise RecipeError(f"{self}: ridge and even must not be negative, rounds at least 1")
+
+    def require(self, calibration: Calibration) -> None:
+        """Neurons of any kind that send one step after another."""
+        calibration.stepped_neurons("ReadOut")
 
     def at(self, layer: Layer) -> None:
         """Only at the last layer: set its weights and the network's read-out."""

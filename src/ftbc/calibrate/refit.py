@@ -34,6 +34,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from ftbc.calibrate.base import Calibration
 from ftbc.calibrate.least_squares import Block, Ridge
 from ftbc.calibrate.relaxation import FlatEnds, Relaxation
 from ftbc.calibrate.walk import Layer, LayerCalibrator
@@ -70,6 +71,11 @@ class Refit(LayerCalibrator):
         super().__post_init__()
         if min(self.ridge, self.rounds, self.partial) < 0:
             raise RecipeError(f"{self}: ridge, rounds and partial must not be negative")
+
+    def require(self, calibration: Calibration) -> None:
+        """It looks at what neurons send alone, whatever they are, but partial sums need one step after another."""
+        if self.partial:
+            calibration.stepped_neurons("Refit with partial > 0")
 
     def at(self, layer: Layer) -> None:
         """Refit the synapses of one layer."""

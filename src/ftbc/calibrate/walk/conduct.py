@@ -46,6 +46,10 @@ class LayerCalibrator(Piece):
         if self.most_steps < 0:
             raise RecipeError(f"{self}: most_steps must not be negative")
 
+    def require(self, calibration: Calibration) -> None:
+        """Refuse neurons that it cannot calibrate: those that are not plain, unless it says otherwise."""
+        calibration.plain_neurons(type(self).__name__)
+
     @abstractmethod
     def at(self, layer: Layer) -> None:
         """Calibrate one layer: the layers before it are calibrated and their spikes are there."""
@@ -68,7 +72,8 @@ def calibrate(methods: Sequence[Calibrator], calibration: Calibration) -> None:
 @torch.no_grad()
 def walk(methods: Sequence[LayerCalibrator], calibration: Calibration) -> None:
     """One walk through the network."""
-    calibration.plain_neurons(type(methods[0]).__name__)
+    for method in methods:
+        method.require(calibration)
     methods = [method for method in methods if method.most_steps == 0 or calibration.steps <= method.most_steps]
     if not methods:
         return
