@@ -1,6 +1,8 @@
-"""What a calibration costs: FTBC in one pass against re-running the network, and against passes of the ANN."""
+"""What a calibration costs: FTBC in one pass against re-running, on events against step by step, against the ANN."""
 
 from __future__ import annotations
+
+from unittest.mock import patch
 
 import torch
 
@@ -8,6 +10,7 @@ from benchmarks import results
 from benchmarks.networks import resnet20
 from benchmarks.settings import Settings
 from ftbc.calibrate import FTBC, Calibration
+from ftbc.calibrate.by_events import ByEvents
 from ftbc.convert import convert
 from ftbc.measure.machine import threads as using_threads
 from ftbc.measure.speed import density, folded
@@ -17,16 +20,17 @@ from ftbc.recipes import recipe
 from tests.calibrate.rerun import correct_by_rerunning
 
 UPDATE = "one update, re-run for each layer and step, over one pass"
+EVENTS = "one update, step by step, over one on events"
 WHOLE = "FTBC, 10 iterations of 2 x 128 images, T = 8, over T passes of the ANN"
 WHOLE_QUICK = "FTBC, 1 iteration, over T passes of the ANN"
 
 
 def run(settings: Settings) -> None:
-    """Two ratios of time, each for one thread and for all."""
+    """Three ratios of time, each for one thread and for all."""
     rows = []
     for count in settings.threads:
         with using_threads(count), torch.no_grad():
-            for what, calibration, spread in (_update(settings), _whole(settings)):
+            for what, calibration, spread in (_update(settings), _events(settings), _whole(settings)):
                 steps, images = calibration.steps, calibration.images
                 rows.append(
                     {
@@ -57,6 +61,25 @@ def _update(settings: Settings) -> tuple[str, Calibration, Spread]:
         settings.repeats,
     )
     return UPDATE, calibration, timings["one pass"].speed_over(timings["re-run"])
+
+
+def _events(settings: Settings) -> tuple[str, Calibration, Spread]:
+    """One update of all biases from one batch of 128 images, T = 8, where the biases are nearly found."""
+    steps, images = settings.pick((8, 128), (2, 2))
+    calibration, method = _prepared(settings, steps, images), FTBC()
+    x = calibration.images
+    target = method.targets(calibration, x)
+    with patch("ftbc.calibrate.by_events.WORTH", 0):
+        events = ByEvents.of(calibration, target, images, 1)
+    assert events is not None
+    timings = interleaved(
+        {
+            "on events": Way(lambda: method.correct(calibration, x, target, events)),
+            "step by step": Way(lambda: method.correct(calibration, x, target)),
+        },
+        settings.repeats,
+    )
+    return EVENTS, calibration, timings["on events"].speed_over(timings["step by step"])
 
 
 def _whole(settings: Settings) -> tuple[str, Calibration, Spread]:

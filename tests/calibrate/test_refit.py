@@ -82,7 +82,7 @@ def test_neurons_of_any_kind_are_read(neuron: Kind) -> None:
 
 def test_partial_sums_need_one_step_after_another() -> None:
     network, images = _one_convolution()
-    with pytest.raises(RecipeError, match="Refit with partial > 0 looks at one step after another, but .* sees 3"):
+    with pytest.raises(RecipeError, match=r"Refit with partial > 0 looks at one step after another, but .* sees 3"):
         ftbc.convert(network, images, 3, ftbc.recipe("parallel-refit", calibrate=(Refit(),)))
 
 

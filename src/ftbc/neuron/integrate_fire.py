@@ -48,8 +48,12 @@ class IntegrateFire(Spiking):
             counts = fused.spike_counts(x, theta, v, b)
         else:
             counts = spike_counts(x, self.spread(theta), v, self.spread(b))
-        means = theta * team.mean(counts, x.numel() // len(counts)).to(x.dtype)
-        return means.mean().reshape(1) if b.numel() == 1 else means
+        return self.mean_of_counts(counts, x.numel() // len(counts), team)
+
+    def mean_of_counts(self, counts: Tensor, places: int, team: Team = ALONE) -> Tensor:
+        """The mean output, shaped as a row of the bias, if so many of the ``places`` neurons of each channel fire."""
+        means = self.threshold * team.mean(counts, places).to(self.threshold.dtype)
+        return means.mean().reshape(1) if self.bias[0].numel() == 1 else means
 
     def run(self, x: Tensor) -> Tensor:
         return self._run(x)

@@ -24,6 +24,7 @@ from ftbc.simulate.event.vector import (
     add_sums,
     add_where,
     copy_block,
+    count_reached,
     fire,
     word_at,
 )
@@ -115,6 +116,32 @@ def _fire(element, channels, has_current, threshold, width, v, size, x, x_pixel,
         fire(element, channels, channels, has_current, threshold, v, x, x_pixel, bias, peak, sent, out_pixel, others)
 
 
+@cache
+def count_kernel(element: str, channels: int) -> Callable[..., None]:
+    """How many neurons of each channel would fire next; the counterpart of `layer_kernel` for charged membranes."""
+    size, revision = Block(element, channels).size, REVISION
+
+    @compiled
+    def count(current, shape, v, bias, counts, t, first, last):  # type: ignore[no-untyped-def]
+        """Add them up over images ``first`` to ``last`` at step t; as for `layer_kernel`, counts: ``[channels]``."""
+        _ = revision
+        v_row, x_row, x_pixel = np.uint64(shape[2]), np.uint64(current[3]), np.uint64(current[4])
+        b = np.uint64(bias.ctypes.data + t * (64 // channels) * size)
+        counts_at, width = np.uint64(counts.ctypes.data), np.uint64(shape[1])
+        for n in range(first, last):
+            at = np.uint64(v.ctypes.data + n * v.strides[0] + shape[3])
+            x = np.uint64(current[0] + n * current[1] + t * current[2])
+            for _ in range(shape[0]):
+                if current[0] != 0:
+                    count_reached(element, channels, 1, shape[5], at, x, x_pixel, b, counts_at, width)
+                else:
+                    count_reached(element, channels, 0, shape[5], at, x, x_pixel, b, counts_at, width)
+                at += v_row
+                x += x_row
+
+    return count
+
+
 @compiled
 def put_scaled(values, scale, step, room) -> None:  # type: ignore[no-untyped-def]
     """Write ``values [pixels, channels]``, times the scale, into a wider ``room``, with zeros in what is left of it.
@@ -140,28 +167,31 @@ def layer_kernel(element: str, channels: int) -> Callable[..., None]:
 
     # Closed over are numbers and text alone: only then does numba find the compiled code again.
     @compiled
-    def run(jobs, current, shape, v, start, bias, peak, out, steps, first, last):  # type: ignore[no-untyped-def]
-        """Images ``first`` to ``last``.
+    def run(jobs, current, shape, v, start, bias, peak, out, begin, end, first, last):  # type: ignore[no-untyped-def]
+        """Images ``first`` to ``last``, from one half of a step to another: 2 t is to charge, 2 t + 1 to fire.
 
         current: address of the first, 0 if there is none, and bytes from there to the next image, step, row and column;
         shape: rows and columns of the output, bytes of a row of membranes, bytes from the first membrane to the first
-        that is read, bytes of a pixel of the output, the threshold (1 or, for int16, the scale); v: membranes, with
-        margins that nobody reads; start: ``[channels]``; bias: ``[T, 64]`` and peak: ``[64]``, repeated to fill a
-        word; out: address of the first word, bytes of an image, of a step.
+        that is read, bytes of a pixel of the output, the threshold (1 or, for int16, the scale); v: membranes ``[N,
+        cells]``, with margins that nobody reads, or ``[1, cells]`` for all images in turn, if no half is left for
+        another call; start: ``[channels]``; bias: ``[T, 64]`` and peak: ``[64]``, repeated to fill a word; out: address
+        of the first word, bytes of an image, of a step.
         """
         _ = revision
         height, width, v_row, out_pixel = shape[0], shape[1], np.uint64(shape[2]), np.uint64(shape[4])
-        threshold = shape[5]
-        v_at, pixel = np.uint64(v.ctypes.data), np.uint64(size)
-        inner = v_at + np.uint64(shape[3])
+        threshold, pixel = shape[5], np.uint64(size)
         start_at = np.uint64(start.ctypes.data)
         bias_at, peak_at = np.uint64(bias.ctypes.data), np.uint64(peak.ctypes.data)
         x_row, x_pixel = np.uint64(current[3]), np.uint64(current[4])
         for n in range(first, last):
-            for block in range(len(v) // channels):
-                copy_block(element, channels, v_at + np.uint64(block) * pixel, start_at)
-            for t in range(steps):
-                for j in range(len(jobs)):
+            v_at = np.uint64(v.ctypes.data + (n * v.strides[0] if len(v) > 1 else 0))
+            inner = v_at + np.uint64(shape[3])
+            if begin == 0:
+                for block in range(v.shape[1] // channels):
+                    copy_block(element, channels, v_at + np.uint64(block) * pixel, start_at)
+            for half in range(begin, end):
+                t = half // 2
+                for j in range(len(jobs) if half % 2 == 0 else 0):
                     job = jobs[j]
                     kind = job[KIND]
                     place = np.uint64(job[SOURCE] + n * job[IMAGE] + t * job[STEP])
@@ -207,7 +237,7 @@ def layer_kernel(element: str, channels: int) -> Callable[..., None]:
                 sent = np.uint64(out[0] + n * out[1] + t * out[2])
                 x = np.uint64(current[0] + n * current[1] + t * current[2])
                 at = inner
-                for _ in range(height):
+                for _ in range(height if half % 2 == 1 else 0):
                     if current[0] != 0:
                         _fire(
                             element, channels, 1, threshold, width, at, pixel, x, x_pixel, b, peak_at, sent, out_pixel

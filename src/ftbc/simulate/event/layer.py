@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from torch import Tensor
@@ -31,6 +32,7 @@ from ftbc.simulate.event.kernel import (
     TAP,
     TARGET,
     WEIGHTS,
+    count_kernel,
     layer_kernel,
     put_scaled,
 )
@@ -44,6 +46,9 @@ _LINE = 64
 WORTH_A_THREAD = 1 << 14
 """Neuron-steps that are worth a thread of their own."""
 
+_IN_CACHE = 8
+"""Images whose membranes stay in the cache from one pass over them to the next."""
+
 
 @dataclass
 class _Part:
@@ -54,6 +59,29 @@ class _Part:
     weights: list[np.ndarray]
     start: np.ndarray
     bias: np.ndarray
+
+
+@dataclass
+class _PartOfRun:
+    """What the kernel is given for a block of channels: jobs, currents and shape; start and bias; where spikes go."""
+
+    given: tuple[np.ndarray, np.ndarray, np.ndarray]
+    constants: tuple[np.ndarray, np.ndarray]
+    sent: np.ndarray
+
+
+@dataclass
+class _Run:
+    """Some images on their way through a layer. worth: in how many threads; held: what addresses point to."""
+
+    out: Packed
+    parts: list[_PartOfRun]
+    worth: int
+    held: object
+
+
+Correct: TypeAlias = Callable[[int, np.ndarray], Tensor]
+"""The bias ``[channels]`` of step t, given how many neurons of each channel would fire with the one that there is."""
 
 
 class EventLayer:
@@ -141,30 +169,69 @@ class EventLayer:
 
         current: ``[N, ...]`` or ``[T * N, ...]``, added at each step.
         """
+        run = self._prepared(sources, current, steps, images)
+        peak = 0.0
+        for part in run.parts:
+            peaks: list[float] = []
+
+            def share(first: int, last: int, part=part, peaks=peaks) -> None:  # type: ignore[no-untyped-def]
+                v, seen = self._membranes(1), _aligned(np.zeros(64), self.element)
+                self.kernel(*part.given, v, *part.constants, seen, part.sent, 0, 2 * steps, first, last)
+                peaks.append(float(seen.max()))
+
+            over_images(share, images, run.worth)
+            peak = max(peak, *peaks)
+        return run.out, peak
+
+    def run_corrected(
+        self, sources: dict[str, Packed], current: Tensor | None, steps: int, images: int, correct: Correct
+    ) -> Packed:
+        """The spikes, with a bias for each step that is chosen when the membranes are charged, before they fire."""
+        run = self._prepared(sources, current, steps, images)
+        counter = count_kernel(self.element, self.block.channels)
+        membranes = [self._membranes(images) for _ in run.parts]
+        for t in range(steps + 1):
+            counts = []
+            for part, v in zip(run.parts, membranes, strict=True):
+
+                def share(first: int, last: int, part=part, v=v, t=t) -> np.ndarray:  # type: ignore[no-untyped-def]
+                    seen, reached = (_aligned(np.zeros(64), self.element) for _ in range(2))
+                    found = np.zeros(self.block.channels)
+                    for begin in range(first, last, _IN_CACHE):
+                        end = min(begin + _IN_CACHE, last)
+                        halves = max(0, 2 * t - 1), min(2 * t + 1, 2 * steps)
+                        self.kernel(*part.given, v, *part.constants, seen, part.sent, *halves, begin, end)
+                        if t < steps:
+                            reached[:] = 0
+                            counter(*part.given[1:], v, part.constants[1], reached, t, begin, end)
+                            found += reached[: self.block.channels]
+                    return found
+
+                counts.append(sum(over_images(share, images, run.worth // steps)))
+            if t < steps:
+                bias = correct(t, np.concatenate(counts)[: plane(self.cell.shape)[0]])
+                for part, begin in zip(self.parts, self._begins(), strict=True):
+                    part.bias[t] = np.tile(self._constant(bias, begin), 64 // self.block.channels)
+        return run.out
+
+    def _prepared(self, sources: dict[str, Packed], current: Tensor | None, steps: int, images: int) -> _Run:
         out = Packed.empty(images, steps, self.cell.shape)
         pixel = out.words.strides[3]
         shape = np.array(
             [self.rows, self.columns, self.width * self.block.size, self._offset(0, 0), pixel, self.scale], np.int64
         )
         currents = None if current is None else self._currents(current, steps, images)
-        worth = images * steps * self.rows * self.columns * self.block.channels // WORTH_A_THREAD
         counted = {key: sources[key[0]].pooled(key[1]) for part in self.parts for key in set(part.sources)}
-        peak = 0.0
+        parts = []
         for index, part in enumerate(self.parts):
-            table, current_at = _addressed(part, counted), self._current_at(currents, index)
             sent = np.array([out.words.ctypes.data + 8 * index, *out.words.strides[:2]], np.int64)
-            given = (table, current_at, shape)
-            peaks: list[float] = []
+            given = (_addressed(part, counted), self._current_at(currents, index), shape)
+            parts.append(_PartOfRun(given, (part.start, part.bias), sent))
+        worth = images * steps * self.rows * self.columns * self.block.channels // WORTH_A_THREAD
+        return _Run(out, parts, worth, (currents, counted))
 
-            def share(first: int, last: int, part=part, given=given, sent=sent, peaks=peaks) -> None:  # type: ignore[no-untyped-def]
-                v = _room((self.height * self.width * self.block.channels,), self.element)
-                seen = _aligned(np.zeros(64), self.element)
-                self.kernel(*given, v, part.start, part.bias, seen, sent, steps, first, last)
-                peaks.append(float(seen.max()))
-
-            over_images(share, images, worth)
-            peak = max(peak, *peaks)
-        return out, peak
+    def _membranes(self, images: int) -> np.ndarray:
+        return _room((images, self.height * self.width * self.block.channels), self.element)
 
     def _current_at(self, currents: np.ndarray | None, index: int) -> np.ndarray:
         """Where the kernel finds the currents of a block."""

@@ -324,6 +324,42 @@ def fire(
 
 
 @intrinsic(prefer_literal=True)
+def count_reached(
+    _: Any, element: Any, channels: Any, has_current: Any, threshold: Any, v: Any, x: Any, x_pixel: Any, b: Any,
+    counts: Any, count: Any,
+) -> Any:  # fmt: skip
+    """Add 1 to the number of each channel for each of ``count`` pixels at which `fire` would let it fire.
+
+    All as for `fire`; counts: address of a block of numbers. Membranes stay as they are.
+    """
+    signature = types.void(element, channels, has_current, types.int64, v, x, x_pixel, b, counts, count)
+
+    def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
+        threshold, v, x, x_pixel, b, counts, count = arguments[3:]
+        code = Code(builder, element.literal_value, channels.literal_value)
+        theta, one, nothing = code.spread(threshold), code.splat(1), code.splat(0)
+        biases = code.load(b)
+
+        def pixel(values: list[Any]) -> list[Any]:
+            v_at, x_at, *totals = values
+            membranes = code.load(v_at)
+            if has_current.literal_value:
+                membranes = [code.add(*pair) for pair in zip(membranes, code.load(x_at), strict=True)]
+            fired = [
+                builder.select(code.reached(code.add(membrane, bias), theta), one, nothing)
+                for membrane, bias in zip(membranes, biases, strict=True)
+            ]
+            later = [code.add(*pair) for pair in zip(totals, fired, strict=True)]
+            return [shifted(builder, v_at, code.block.size), builder.add(x_at, x_pixel), *later]
+
+        _, _, *totals = repeat(builder, count, [v, x, *code.load(counts)], pixel)
+        code.store(totals, counts)
+        return NONE
+
+    return signature, generate
+
+
+@intrinsic(prefer_literal=True)
 def put_spikes(_: Any, element: Any, channels: Any, address: Any, word: Any) -> Any:
     """Write 1 for each bit of a word that is set and 0 for each that is not, a block of them."""
 

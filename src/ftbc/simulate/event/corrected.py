@@ -1,0 +1,65 @@
+"""The event engine for networks whose biases are still being chosen, each when the membranes of its step are charged.
+
+What a calibration such as FTBC needs to know at step t is how many neurons of each channel would fire with the bias
+that there is. All steps of a layer run before the next layer, as in the engine itself; only the images of a batch go
+through the steps of a layer together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ftbc.graph.ir import Graph
+from ftbc.heap import keep_what_is_freed
+from ftbc.neuron.spiking import Spiking
+from ftbc.simulate.event.cells import Cell
+from ftbc.simulate.event.engine import EventEngine
+from ftbc.simulate.event.layer import EventLayer
+from ftbc.simulate.event.packed import Packed
+
+MOST_BYTES = 1 << 29
+"""Of a value that torch computes for all steps of a batch at once: if it is larger, step by step is the better way."""
+
+Choose = Callable[[str, int, Tensor], Tensor]
+"""The bias of a layer at step t, ``[channels]`` in units of its thresholds, given how many neurons would fire."""
+
+
+class CorrectedEngine(EventEngine):
+    """Runs whole batches, and asks for each bias before it is used."""
+
+    def __init__(self, graph: Graph, density: Mapping[str, float]) -> None:
+        super().__init__(graph, density)
+        self._choose: Choose | None = None
+
+    def takes(self, steps: int, images: int) -> bool:
+        """Whether all neurons run on events, and all else fits into `MOST_BYTES`."""
+        values = [node.shape for node in self.graph if node.name in self.plan.dense and node.name in self.changing]
+        largest = max([torch.Size(shape).numel() for shape in values], default=0)
+        alone = all(node.name in self.layers for node in self.graph.of_type(Spiking))
+        return alone and largest * steps * images * self.dtype.itemsize <= MOST_BYTES
+
+    def constants(self, name: str) -> Tensor:
+        """All that a layer's membranes gain at each step whatever fires, ``[T, channels]``: its bias and others."""
+        return self.plan.cells[name].bias
+
+    def correct(self, x: Tensor, steps: int, choose: Choose) -> None:
+        """Run a batch from rest."""
+        keep_what_is_freed()
+        self._choose = choose
+        self._run(x, steps, time_first=False)
+
+    def _layer(self, cell: Cell) -> EventLayer:
+        return EventLayer(cell, self.shapes, self._float, self.density)
+
+    def _fire(self, name: str, packed: dict[str, Packed], current: Tensor | None, steps: int, images: int) -> Packed:
+        choose = self._choose
+        assert choose is not None
+
+        def bias(t: int, counts: np.ndarray) -> Tensor:
+            return choose(name, t, torch.from_numpy(counts))
+
+        return self.layers[name].run_corrected(packed, current, steps, images, bias)
