@@ -22,7 +22,7 @@ from ftbc.simulate.event.layer import EventLayer
 from ftbc.simulate.event.packed import Packed
 
 MOST_BYTES = 1 << 29
-"""Of a value that torch computes for all steps of a batch at once: if it is larger, step by step is the better way."""
+"""Of one value over all steps of a batch: if it would be larger, step by step is the better way."""
 
 Choose = Callable[[str, int, Tensor], Tensor]
 """The bias of a layer at step t, ``[channels]`` in units of its thresholds, given how many neurons would fire."""
@@ -36,11 +36,9 @@ class CorrectedEngine(EventEngine):
         self._choose: Choose | None = None
 
     def takes(self, steps: int, images: int) -> bool:
-        """Whether all neurons run on events, and all else fits into `MOST_BYTES`."""
-        values = [node.shape for node in self.graph if node.name in self.plan.dense and node.name in self.changing]
-        largest = max([torch.Size(shape).numel() for shape in values], default=0)
-        alone = all(node.name in self.layers for node in self.graph.of_type(Spiking))
-        return alone and largest * steps * images * self.dtype.itemsize <= MOST_BYTES
+        """Whether all neurons run on events, and the largest value of so many images fits into `MOST_BYTES`."""
+        on_events = all(node.name in self.layers for node in self.graph.of_type(Spiking))
+        return on_events and images * self._largest(steps) <= MOST_BYTES
 
     def constants(self, name: str) -> Tensor:
         """All that a layer's membranes gain at each step whatever fires, ``[T, channels]``: its bias and others."""

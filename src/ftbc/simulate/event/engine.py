@@ -99,6 +99,10 @@ class EventEngine:
 
     def _portion(self, steps: int) -> int:
         """How many images to take at once, so that the largest value over all steps fits into `BUDGET` bytes."""
+        return max(1, BUDGET // self._largest(steps))
+
+    def _largest(self, steps: int) -> int:
+        """Bytes of the largest value of an image over all steps."""
         largest = 1
         for node in self.graph:
             if node.name in self.plan.dense:
@@ -106,7 +110,7 @@ class EventEngine:
                 largest = max(largest, times * self.dtype.itemsize * torch.Size(node.shape).numel())
             if node.name in self.layers or node.name in self.plan.packed:
                 largest = max(largest, Packed.size(steps, node.shape))
-        return max(1, BUDGET // largest)
+        return largest
 
     def _run(self, x: Tensor, steps: int, time_first: bool) -> Tensor:
         images = x.shape[1] if time_first else len(x)

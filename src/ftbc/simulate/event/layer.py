@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Callable, Mapping
@@ -109,6 +110,7 @@ class EventLayer:
         self.height, self.width = self.top + bottom, self.left + max([self.columns, *right])
         self.parts = [self._part(part, begin, shapes) for part, begin in zip(jobs, self._begins(), strict=True)]
         self.kernel = layer_kernel(element, self.block.channels)
+        self.counter = count_kernel(element, self.block.channels)
 
     def _begins(self) -> range:
         return range(0, self.blocks * self.block.channels, self.block.channels)
@@ -139,9 +141,8 @@ class EventLayer:
             row[BITS] = job.bits
             row[TAP] = pixel
             row[DIGITS], row[DIGIT] = job.digits, pixel // digits(pool)
-        bias = np.tile(self._constant(self.cell.bias, begin), 64 // self.block.channels)
-        sources = [job.source for job in jobs]
-        return _Part(table, sources, weights, self._constant(self.cell.initial, begin), _aligned(bias, self.element))
+        start, bias = self._constant(self.cell.initial, begin), self._repeated(self.cell.bias, begin)
+        return _Part(table, [job.source for job in jobs], weights, start, bias)
 
     def _shared(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
         """Weights in the numbers of the layer; equal ones once."""
@@ -163,6 +164,10 @@ class EventLayer:
         filled = np.zeros((*numbers.shape[:-1], self.block.channels))
         filled[..., : numbers.shape[-1]] = numbers
         return _aligned(filled, self.element)
+
+    def _repeated(self, values: Tensor, begin: int) -> np.ndarray:
+        """As `_constant`, as often as it takes to fill a word."""
+        return _aligned(np.tile(self._constant(values, begin), 64 // self.block.channels), self.element)
 
     def run(self, sources: dict[str, Packed], current: Tensor | None, steps: int, images: int) -> tuple[Packed, float]:
         """The spikes, and the largest size that a membrane was left with.
@@ -188,31 +193,31 @@ class EventLayer:
     ) -> Packed:
         """The spikes, with a bias for each step that is chosen when the membranes are charged, before they fire."""
         run = self._prepared(sources, current, steps, images)
-        counter = count_kernel(self.element, self.block.channels)
         membranes = [self._membranes(images) for _ in run.parts]
         for t in range(steps + 1):
             counts = []
             for part, v in zip(run.parts, membranes, strict=True):
-
-                def share(first: int, last: int, part=part, v=v, t=t) -> np.ndarray:  # type: ignore[no-untyped-def]
-                    seen, reached = (_aligned(np.zeros(64), self.element) for _ in range(2))
-                    found = np.zeros(self.block.channels)
-                    for begin in range(first, last, _IN_CACHE):
-                        end = min(begin + _IN_CACHE, last)
-                        halves = max(0, 2 * t - 1), min(2 * t + 1, 2 * steps)
-                        self.kernel(*part.given, v, *part.constants, seen, part.sent, *halves, begin, end)
-                        if t < steps:
-                            reached[:] = 0
-                            counter(*part.given[1:], v, part.constants[1], reached, t, begin, end)
-                            found += reached[: self.block.channels]
-                    return found
-
+                share = functools.partial(self._between, part, v, t, steps)
                 counts.append(sum(over_images(share, images, run.worth // steps)))
             if t < steps:
                 bias = correct(t, np.concatenate(counts)[: plane(self.cell.shape)[0]])
-                for part, begin in zip(self.parts, self._begins(), strict=True):
-                    part.bias[t] = np.tile(self._constant(bias, begin), 64 // self.block.channels)
+                for kept, begin in zip(self.parts, self._begins(), strict=True):
+                    kept.bias[t] = self._repeated(bias, begin)
         return run.out
+
+    def _between(self, part: _PartOfRun, v: np.ndarray, t: int, steps: int, first: int, last: int) -> np.ndarray:
+        """Fire step t - 1 and charge step t; then how many neurons of each channel would fire."""
+        halves = max(0, 2 * t - 1), min(2 * t + 1, 2 * steps)
+        seen, reached = (_aligned(np.zeros(64), self.element) for _ in range(2))
+        counts = np.zeros(self.block.channels)
+        for begin in range(first, last, _IN_CACHE):
+            end = min(begin + _IN_CACHE, last)
+            self.kernel(*part.given, v, *part.constants, seen, part.sent, *halves, begin, end)
+            if t < steps:
+                reached[:] = 0
+                self.counter(*part.given[1:], v, part.constants[1], reached, t, begin, end)
+                counts += reached[: self.block.channels]
+        return counts
 
     def _prepared(self, sources: dict[str, Packed], current: Tensor | None, steps: int, images: int) -> _Run:
         out = Packed.empty(images, steps, self.cell.shape)
