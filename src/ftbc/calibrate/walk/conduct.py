@@ -6,7 +6,9 @@
         run the layer's neurons on all images, and keep their spikes  (one bit each)
 
 Memory: T/8 bytes for each neuron of the layers that are still needed and each image, the rows of the ANN's values (at
-most 1 GiB of float32), and what a method itself takes. Time: each layer runs once over all steps and images.
+most 1 GiB of float32), and what a method itself takes; what a layer has freed is given back, because it would lie
+between the spikes that are kept, in pieces too small for the next one. Time: each layer runs once over all steps and
+images.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from ftbc.calibrate.walk.rows import draw_positions
 from ftbc.calibrate.walk.targets import Targets, Wanted
 from ftbc.errors import RecipeError
 from ftbc.graph.ir import INPUT
+from ftbc.heap import give_back
 from ftbc.neuron.integrate_fire import IntegrateFire
 from ftbc.neuron.scale import amplify
 from ftbc.settings import Piece
@@ -94,6 +97,7 @@ def walk(methods: Sequence[LayerCalibrator], calibration: Calibration) -> None:
             for method in methods:
                 method.at(layer)
             done += 1
+            give_back()
             calibration.progress("calibrating", done, len(plan))
         if flow.must_keep(name):
             flow.keep(name)
