@@ -75,4 +75,4 @@ def test_another_c_library_is_left_alone(told: Callable[[], None], monkeypatch: 
     asked = []
     monkeypatch.setattr("ctypes.CDLL", lambda name: asked.append(name) or object())
     told()
-    assert asked == [None]
+    assert asked and set(asked) == {None}

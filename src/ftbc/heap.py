@@ -26,12 +26,8 @@ def keep_what_is_freed() -> None:
 
     Where the C library is another one, nothing happens.
     """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):
-        return
     for setting, value in ((_MMAP_THRESHOLD, LARGEST_KEPT), (_TRIM_THRESHOLD, _KEPT), (_ARENA_MAX, 1)):
-        mallopt(setting, value)
+        _tell("mallopt", setting, value)
 
 
 def give_back() -> None:
@@ -39,8 +35,13 @@ def give_back() -> None:
 
     Where the C library is another one, nothing happens.
     """
+    _tell("malloc_trim", 0)
+
+
+def _tell(function: str, *numbers: int) -> None:
+    """Call a function of the C library, if it has one of that name."""
     try:
-        trim = ctypes.CDLL(None).malloc_trim
+        found = getattr(ctypes.CDLL(None), function)
     except (AttributeError, OSError, TypeError):
         return
-    trim(0)
+    found(*numbers)

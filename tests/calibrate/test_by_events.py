@@ -14,12 +14,13 @@ from ftbc.measure.machine import threads as using_threads
 from ftbc.neuron import IntegrateFire, Signed
 from ftbc.recipe import Recipe
 from ftbc.simulate.event import corrected
+from ftbc.threshold.activations import Grain
 from tests.calibrate.support import STEPS, make_calibration, make_images
 from tests.networks import INPUT_SHAPE, NETWORKS
 
 pytest.importorskip("numba")
 
-GRAINS = ("channel", "layer")
+GRAINS: tuple[Grain, ...] = ("channel", "layer")
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +56,7 @@ def _both_ways(monkeypatch: pytest.MonkeyPatch, convert) -> tuple[ftbc.SpikingNe
 
 @pytest.mark.parametrize("name", [*NETWORKS, "wide"])
 @pytest.mark.parametrize("grain", GRAINS)
-def test_events_give_what_steps_give(name: str, grain: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_give_what_steps_give(name: str, grain: Grain, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several iterations and batches, whose images fill no cache evenly; in float64 no spike differs."""
     network, images = _network(name), torch.rand(42, *INPUT_SHAPE, dtype=torch.float64)
     method = ftbc.recipe("ftbc", calibrate=(FTBC(iterations=3, batch=19, grain=grain),))
