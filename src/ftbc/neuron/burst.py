@@ -52,6 +52,7 @@ class BurstFire(Spiking):
     [2.0, 1.0]
     """
 
+    LOOP = "burst"
     sends: ClassVar[Sends] = "bursts"
 
     def __init__(self, steps: int, rank: int, most: int) -> None:
@@ -61,6 +62,9 @@ class BurstFire(Spiking):
     @property
     def largest(self) -> Tensor:
         return self.most * self.threshold
+
+    def _settings(self) -> tuple[float, ...]:
+        return (self.most,)
 
     def _fire(self, v: Tensor, theta: Tensor, output: Tensor) -> None:
         torch.mul((v / theta).floor_().clamp_(0, self.most), theta, out=output)

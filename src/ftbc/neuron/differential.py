@@ -66,6 +66,7 @@ class DifferentialFire(Spiking):
     """
 
     STATE = ("v", "total")
+    LOOP = "differential"
     sends: ClassVar[Sends] = "changes"
     total: Tensor | None
 
@@ -76,6 +77,9 @@ class DifferentialFire(Spiking):
     @property
     def largest(self) -> None:
         return None
+
+    def _settings(self) -> tuple[float, ...]:
+        return self.levels, _SLACK, self.t
 
     def _fire(self, v: Tensor, theta: Tensor, output: Tensor) -> None:
         total = self.total

@@ -12,7 +12,8 @@ from ftbc.graph.spec import register
 from ftbc.neuron import fused
 from ftbc.neuron.functional import integrate_and_fire, mean_over, spike_counts
 from ftbc.neuron.kind import Kind
-from ftbc.neuron.spiking import Spiking
+from ftbc.neuron.one_pass import OnePass
+from ftbc.neuron.spiking import Spiking, room_for
 from ftbc.processes import ALONE, Team
 
 
@@ -84,5 +85,16 @@ def over_time(
         v = neurons.initial if alike else torch.empty_like(x[0]).copy_(neurons.spread(neurons.initial))
     if fast:
         return fused.integrate_and_fire(x, neurons.threshold, v, rows, overwrite)
-    b = torch.stack([neurons.spread(row) for row in rows]).unsqueeze(1)
-    return integrate_and_fire(x, neurons.spread(neurons.threshold), v, b)
+    theta, b = neurons.spread(neurons.threshold), torch.stack([neurons.spread(row) for row in rows])
+    if len(x) and OnePass.usable(x[0], theta, b):
+        return _constants_per_neuron(x, theta, v, b)
+    return integrate_and_fire(x, theta, v, b.unsqueeze(1))
+
+
+def _constants_per_neuron(x: Tensor, theta: Tensor, v: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    spikes = room_for(x)
+    left = torch.empty_like(spikes[0]).copy_(v)
+    step = OnePass("plain", x[0], theta, [left])
+    for current, bias, sent in zip(x, b, spikes, strict=True):
+        step(current, bias, sent)
+    return spikes, left

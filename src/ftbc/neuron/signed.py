@@ -57,12 +57,16 @@ class SignedFire(Spiking):
     """
 
     STATE = ("v", "m")
+    LOOP = "signed"
     m: Tensor | None
 
     def __init__(self, steps: int, rank: int, lower: float, clamp: bool) -> None:
         super().__init__(steps, rank)
         kind = Signed(lower, clamp)
         self.lower, self.clamp = kind.lower, kind.clamp
+
+    def _settings(self) -> tuple[float, ...]:
+        return self.lower, self.clamp
 
     def _fire(self, v: Tensor, theta: Tensor, output: Tensor) -> None:
         m = self.m

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ftbc.errors import InputError
 from ftbc.neuron.functional import mean_over
+from ftbc.neuron.one_pass import OnePass
 from ftbc.neuron.temporal import Temporal
 from ftbc.processes import ALONE, Team
 
@@ -23,10 +24,12 @@ class Spiking(Temporal):
     threshold, initial: ``[1]`` (one for the layer), ``[C]`` (per channel) or ``[C, H, W]`` (per neuron);
     bias: ``[rows, 1]``, ``[rows, C]`` or ``[rows, C, H, W]``, a row for each step; rank: the number of dimensions of
     one item. A kind of neuron names its `STATE`, tensors ``[N, ...]``, of which the membrane ``v`` begins at
-    ``initial`` and all others at zero, and says in `_fire` what a charged membrane sends.
+    ``initial`` and all others at zero, and says in `_fire` what a charged membrane sends; `LOOP` names the compiled
+    form of the same (`one_pass.py`), which takes the numbers of `_settings` besides.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("v",)
+    LOOP: ClassVar[str | None] = None
     sends: ClassVar[Sends] = "spikes"
 
     threshold: Tensor
@@ -114,17 +117,36 @@ class Spiking(Temporal):
 
     def run(self, x: Tensor) -> Tensor:
         self._require(len(x))
+        outputs = room_for(x)
+        if not len(x):
+            return outputs
+        like = outputs[0]
         for name in self.STATE[1:]:
             value = getattr(self, name)
-            setattr(self, name, torch.zeros_like(x[0]) if value is None else value.clone())
-        self.v = v = torch.empty_like(x[0]).copy_(self.membrane(x[0]))
-        theta, outputs = self.spread(self.threshold), room_for(x)
+            setattr(self, name, torch.zeros_like(like) if value is None else torch.empty_like(like).copy_(value))
+        self.v = v = torch.empty_like(like).copy_(self.membrane(like))
+        theta = self.spread(self.threshold)
+        one_pass = self._in_one_pass(x, theta)
         for current, output in zip(x, outputs, strict=True):
-            v += current
-            v += self.spread(self.bias[self.t])
-            self._fire(v, theta, output)
+            b = self.spread(self.bias[self.t])
+            if one_pass is not None:
+                one_pass(current, b, output, *self._settings())
+            else:
+                v += current
+                v += b
+                self._fire(v, theta, output)
             self.t += 1
         return outputs
+
+    def _in_one_pass(self, x: Tensor, theta: Tensor) -> OnePass | None:
+        """The compiled form of a step, if there is one for currents like these."""
+        if self.LOOP is None or not OnePass.usable(x[0], theta, self.bias):
+            return None
+        return OnePass(self.LOOP, x[0], theta, [getattr(self, name) for name in self.STATE])
+
+    def _settings(self) -> tuple[float, ...]:
+        """What the compiled form of the next step takes besides the tensors."""
+        return ()
 
     def _fire(self, v: Tensor, theta: Tensor, output: Tensor) -> None:
         """Write what a charged membrane sends into ``output``, and take it from the membrane; both ``[N, ...]``."""
