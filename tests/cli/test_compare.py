@@ -263,3 +263,43 @@ def test_two_runs_in_one_folder_share_the_work(folder: Path, environment: dict[s
     assert sum(measured) == 18 and min(measured) > 0, measured
     first, second = (out.split("\n\n")[1] for out, _ in ended)
     assert first == second
+
+
+# ---- held-out training images --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mirrored", [(), ("--mirrored",)])
+def test_held_out_images_are_training_images_that_no_calibration_draws(
+    ftbc_command: Command, folder: Path, mirrored: tuple[str, ...]
+) -> None:
+    options = ("--data", "squares", "--images", "8", "--held-out", "12", *mirrored)
+    few = ("--recipes", "mean-square", "--steps", "2", "--seeds", "2", "--json", "t.json")
+    outcome = ftbc_command("compare", GOOD, *options, *few)
+    assert outcome.status == 0 and "held out" in outcome.out, outcome
+    divided = ftbc.cli.options.find_held_out("squares", None, 8, 12, 0)
+    pixels = {image.numpy().tobytes() for image in divided.held_out.images}
+    for seed in (0, 1):
+        assert not pixels & {image.numpy().tobytes() for image in divided.draw(seed).images}
+    (row,) = json.loads((folder / "t.json").read_text())["rows"]
+    network = ftbc.cli.options.find_model(GOOD, None, None)
+    for seed, accuracy in zip(row["seeds"], row["accuracies"], strict=True):
+        drawn = divided.draw(seed).with_mirrored() if mirrored else divided.draw(seed)
+        snn = ftbc.convert(network, drawn, 2, "mean-square", seed=seed)
+        assert accuracy == ftbc.evaluate(snn, divided.held_out).accuracy[-1]
+    assert row["test_images"] == 12 and row["calibration_images"] == 8 * (1 + len(mirrored))
+
+
+def test_held_out_images_may_come_from_a_file_of_calibration_images(ftbc_command: Command, folder: Path) -> None:
+    options = ("--data", "squares/squares_test.npz", "--calibration", "squares/squares_train.npz")
+    few = ("--images", "8", "--held-out", "12", "--recipes", "mean-square", "--steps", "2", "--seeds", "1")
+    assert ftbc_command("compare", GOOD, *options, *few).status == 0
+
+
+def test_held_out_images_that_cannot_be_had(fails: Fails) -> None:
+    few = ("--recipes", "mean-square", "--steps", "2")
+    said = fails("compare", GOOD, *DATA, "--held-out", "9", *few)
+    assert "16 images to calibrate on and 9 held out are more than the 24 training images" in said
+    said = fails("compare", GOOD, *DATA, "--held-out", "4", "--test-images", "4", *few)
+    assert "--held-out" in said and "--test-images" in said
+    said = fails("compare", GOOD, "--data", "squares/squares_test.npz", "--held-out", "4", *few)
+    assert "is one file" in said

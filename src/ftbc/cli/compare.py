@@ -26,6 +26,7 @@ from ftbc.cli.options import (
     TestImages,
     Weights,
     find_draws,
+    find_held_out,
     find_model,
     find_recipe,
     find_steps,
@@ -59,6 +60,10 @@ def compare(
     images: Images_ = 256,
     mirrored: Mirrored = False,
     test_images: TestImages = None,
+    held_out: Annotated[
+        int | None,
+        typer.Option(min=1, help="Measure on so many training images that no calibration draws: to choose by"),
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Measure on so many test images above --full-up-to")] = None,
     full_up_to: Annotated[int | None, typer.Option(min=0, help="The most steps that --limit leaves alone")] = None,
     engine: Engine = "layerwise",
@@ -85,7 +90,8 @@ def compare(
     Each seed draws calibration images of its own; the test images are the same for all. Every measurement is kept at
     once: run the same command again after a kill, or beside itself, and it goes on. Several processes can make each
     measurement together, `torchrun --nproc-per-node 2 -m ftbc compare ...`; machines without a network between them can
-    each make a part, with `--shard 1/2` and `--shard 2/2`, and `--merge` the folders afterwards.
+    each make a part, with `--shard 1/2` and `--shard 2/2`, and `--merge` the folders afterwards. Who wants to choose by
+    what is measured gives --held-out: what is chosen on test images would be no measurement any more.
 
     Example: `ftbc compare resnet20-cifar10 --recipes maximum,mean-square,ftbc --steps 1,2,4,8 --latex table.tex`
     """
@@ -100,14 +106,20 @@ def compare(
     methods, times = [find_recipe(name) for name in recipes.split(",")], find_steps(steps)
     numbers = range(seed, seed + seeds)
     plan_of(methods, times, numbers, protocol, limit, full_up_to)  # wrong options are found before anything is read
+    if held_out is not None and test_images is not None:
+        raise InputError("--held-out measures on training images, --test-images on others: give one of them")
     if shard is not None and (merge or only_kept):
         raise InputError("--shard measures, --merge and --only-kept do not: give one of them")
     if shard is not None:
         Shard.of(shard)
     folder = ResultsFolder(results)
     network = find_model(model, weights, classes)
-    test = find_test(data, normalise, test_images, 0)
-    draws = find_draws(data, calibration, test.normalise, images, mirrored)
+    if held_out is None:
+        test = find_test(data, normalise, test_images, 0)
+        draws = find_draws(data, calibration, test.normalise, images, mirrored)
+    else:
+        divided = find_held_out(data, normalise, images, held_out, seed, calibration, mirrored)
+        test, draws = divided.held_out, divided.draw
     try:
         with team(device) as own, progress_bar(shown=own.leads, share="comparing") as progress:
             table = ftbc.compare(

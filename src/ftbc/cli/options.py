@@ -24,10 +24,13 @@ from ftbc.network import SpikingNetwork
 from ftbc.program import ENDING, read_program
 from ftbc.recipe import Recipe, read_recipe
 from ftbc.recipes import recipe
+from ftbc.search.held_out import HeldOut
 
 USUAL_DATA = "cifar10-sample"
 REPORT_IMAGES = 500
 """A report that comes along with something else is made on at most so many test images."""
+_POOL = 4
+"""Calibrations that leave images out draw from so many times the images that each of them takes."""
 
 Model = Annotated[
     str, typer.Argument(help="A network of the zoo by name, file.py:factory, or a torch.export program, .pt2")
@@ -129,6 +132,28 @@ def find_draws(
     return lambda seed: _as_asked(_train_split(place, images, seed), mirrored).with_normalise(normalise)
 
 
+def find_held_out(
+    source: str | None,
+    normalise: str | None,
+    images: int,
+    held_out: int,
+    seed: int,
+    calibration: str | None = None,
+    mirrored: bool = False,
+) -> HeldOut:
+    """Training images in two parts: of one each calibration draws so many, the other is measured on."""
+    _require_room(images, mirrored)
+    source = calibration or source or USUAL_DATA
+    if source == USUAL_DATA:
+        train = data.load(USUAL_DATA)[0]
+    elif calibration is None and Path(source).expanduser().is_file():
+        raise InputError(f"'{source}' is one file: give a folder with a training split, of which images are held out")
+    else:
+        in_memory = not (Path(source).expanduser() / "train").is_dir()
+        train = data.read(source, "train", limit=None if in_memory else _POOL * images + held_out, seed=seed)
+    return HeldOut.of(normalised(train, normalise), images, held_out, mirrored)
+
+
 def find_test(source: str | None, normalise: str | None, images: int | None, seed: int) -> Images:
     """Images to measure on: the test split, or all of a single file."""
     source = source or USUAL_DATA
@@ -194,11 +219,16 @@ def _train_split(source: str, images: int, seed: int) -> Images:
 
 
 def _as_asked(images: Images, mirrored: bool) -> Images:
-    """Images and, if wanted, their mirror images: all of them will be used, or none is taken."""
-    if len(images) * (1 + mirrored) > MOST_IMAGES:
-        typed, most = f"--images {len(images)}{' with --mirrored' * mirrored}", MOST_IMAGES // (1 + mirrored)
-        raise InputError(f"{typed}: a calibration takes {MOST_IMAGES} images at most; give --images {most}")
+    """Images and, if wanted, their mirror images."""
+    _require_room(len(images), mirrored)
     return images.with_mirrored() if mirrored else images
+
+
+def _require_room(images: int, mirrored: bool) -> None:
+    """All images that were asked for will be used, or none is taken."""
+    if images * (1 + mirrored) > MOST_IMAGES:
+        typed, most = f"--images {images}{' with --mirrored' * mirrored}", MOST_IMAGES // (1 + mirrored)
+        raise InputError(f"{typed}: a calibration takes {MOST_IMAGES} images at most; give --images {most}")
 
 
 def normalised(images: Images, normalise: str | None) -> Images:

@@ -11,10 +11,8 @@ from typing import Annotated
 
 import typer
 
-from ftbc import data as datasets
 from ftbc.atomic import replacing, require_writable
 from ftbc.cli.options import (
-    USUAL_DATA,
     Classes,
     Data,
     Engine,
@@ -24,22 +22,17 @@ from ftbc.cli.options import (
     Normalisation,
     Seed,
     Weights,
+    find_held_out,
     find_model,
-    normalised,
     write_json,
 )
 from ftbc.cli.progress import progress_bar
-from ftbc.data import Images
-from ftbc.errors import FtbcError, InputError, MissingExtraError
+from ftbc.errors import FtbcError, MissingExtraError
 from ftbc.protocol.results_folder import ResultsFolder
 from ftbc.report import search_plot
-from ftbc.search.held_out import HeldOut
 from ftbc.search.space import read_space
 from ftbc.search.study import Search, Trial
 from ftbc.simulate import require_engine
-
-_POOL = 4
-"""Calibrations draw from so many times the images that each of them takes."""
 
 
 def search(
@@ -77,7 +70,7 @@ def search(
     require_engine(engine)
     wanted = read_space(space)
     network = find_model(model, weights, classes)
-    divided = HeldOut.of(_training_images(data, normalise, images, held_out, seed), images, held_out)
+    divided = find_held_out(data, normalise, images, held_out, seed)
     folder = ResultsFolder(results)
     try:
         with progress_bar(share="searching") as progress:
@@ -105,20 +98,6 @@ def search(
     write_json(
         json, {"model": model, "data": divided.pool.name, **result, "trials": [asdict(trial) for trial in ended]}
     )
-
-
-def _training_images(source: str | None, normalise: str | None, images: int, held_out: int, seed: int) -> Images:
-    """Enough training images for both parts, or all there are."""
-    if source is None or source == USUAL_DATA:
-        return normalised(datasets.load(USUAL_DATA)[0], normalise)
-    if Path(source).expanduser().is_file():
-        raise InputError(f"'{source}' is one file: give a folder with a training split, of which images are held out")
-    train = datasets.read(source, "train", limit=None if _in_memory(source) else _POOL * images + held_out, seed=seed)
-    return normalised(train, normalise)
-
-
-def _in_memory(source: str) -> bool:
-    return not (Path(source).expanduser() / "train").is_dir()
 
 
 def _settings(trial: Trial) -> str:

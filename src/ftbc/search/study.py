@@ -20,7 +20,6 @@ from ftbc.atomic import replacing
 from ftbc.calibrate.base import Progress, silent
 from ftbc.compare import compare
 from ftbc.errors import FileError, FtbcError, InputError, first_line
-from ftbc.protocol.draws import draw_from
 from ftbc.protocol.fingerprint import of_images, of_settings
 from ftbc.protocol.results_folder import ResultsFolder
 from ftbc.recipe import Recipe
@@ -198,11 +197,10 @@ class Search:
         self._study.tell(trial, sums / count)
 
     def _accuracies(self, recipe: Recipe) -> Iterator[float]:
-        draw = draw_from(self.images.pool, self.images.count, self.model)
         for seed in range(self.seed, self.seed + self.seeds):
             for t in self.space.steps:
                 table = compare(
-                    self.model, draw, self.images.held_out, recipe, t,
+                    self.model, self.images.draw, self.images.held_out, recipe, t,
                     seeds=[seed], engine=self.engine, results=self.folder, progress=self.progress,
                 )  # fmt: skip
                 accuracy = table.rows[0].accuracy
