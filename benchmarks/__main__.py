@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from benchmarks import anns, calibration, calibration_memory, engines, growth, memory, peers, profiles, training
+from benchmarks import anns, calibration, calibration_memory, engines, growth, kinds, memory, peers, profiles, training
 from benchmarks.networks import SUBJECTS
 from benchmarks.settings import Settings
 from ftbc.measure.machine import machine
@@ -17,6 +17,7 @@ PARTS = {
     "anns": anns,
     "peers": peers,
     "growth": growth,
+    "kinds": kinds,
     "calibration": calibration,
     "training": training,
     "memory": memory,

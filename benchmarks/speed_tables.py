@@ -210,6 +210,18 @@ def calibration(rows: Sequence[Row]) -> str:
     return table(header, lines)
 
 
+def kinds(rows: Sequence[Row]) -> str:
+    """Neurons of other kinds than the usual one."""
+    ways = {"over": "several passes of torch", "over_usual": "plain neurons"}
+    counts = _distinct(rows, "threads")
+    header = ["neurons", *(f"over {words}, {_threads(count)}" for words in ways.values() for count in counts)]
+    lines = []
+    for kind in _distinct(rows, "kind"):
+        own = {row["threads"]: row for row in rows if row["kind"] == kind}
+        lines.append([kind, *(_cell(own[count][way]) for way in ways for count in counts)])
+    return f"ResNet-20, `layerwise`, T = {rows[0]['steps']}, {rows[0]['n']} images.\n\n" + table(header, lines)
+
+
 def memory(rows: Sequence[Row]) -> str:
     """How much the peak grows."""
     steps = _distinct(rows, "steps")
@@ -300,6 +312,7 @@ BLOCKS: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
     "growth-width": ("growth", growth("width", "width", lambda width: f"x {width}")),
     "growth-density": ("growth", growth("density", "wanted_density", lambda share: f"{100 * share:.0f} %")),
     "plot": ("growth", plot),
+    "kinds": ("kinds", kinds),
     "calibration": ("calibration", calibration),
     "memory": ("memory", memory),
     "calibration-memory": ("calibration-memory", calibration_memory),
