@@ -40,7 +40,7 @@ def run(settings: Settings) -> None:
                     {
                         "one pass": Way(lambda snn=snn: snn(x)),
                         "several": Way(_in_several_passes(lambda snn=snn: snn(x))),
-                        "usual kind": Way(lambda: usual(x)),
+                        "usual kind": Way(lambda usual=usual: usual(x)),
                     },
                     settings.repeats,
                 )
