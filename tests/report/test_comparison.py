@@ -59,7 +59,7 @@ def test_means_and_spreads() -> None:
 
 def test_text() -> None:
     lines = str(PLAIN).splitlines()
-    assert "net_20% on squares & circles, 100 test images" in lines[0]
+    assert "net_20% on squares & circles, 100 images" in lines[0]
     assert "protocol per-t: each T with a calibration of its own; 32 calibration images, seeds 0, 1" in lines[1]
     start = next(index for index, line in enumerate(lines) if "T=1" in line)
     shown = [line.split("  ") for line in lines[start : start + 4]]
@@ -84,7 +84,7 @@ def test_test_images_are_shown_where_they_differ() -> None:
     few = table(row("a", 1, 10.0), replace(row("a", 2, 30.0), test_images=2000), ann={1: 91.5, 2: None}, seeds=(0,))
     assert ["test", "images", "100", "2,000"] in [line.split() for line in str(few).splitlines()]
     assert ["ANN", "91.50", "-"] in [line.split() for line in str(few).splitlines()]
-    assert "2,000 or 100 test images" in str(few) and "+-" not in str(few)
+    assert "2,000 or 100 images" in str(few) and "+-" not in str(few)
     assert "test images & 100 & 2,000" in few.to_latex()
 
 

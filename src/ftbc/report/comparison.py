@@ -139,7 +139,7 @@ def _heading(table: Comparison) -> str:
     tests = sorted({row.test_images for row in table.rows}, reverse=True)
     spread = "" if len(table.seeds) == 1 else ": mean +- standard deviation"
     return (
-        f"{table.model} on {table.data}, {' or '.join(f'{count:,}' for count in tests)} test images\n"
+        f"{table.model} on {table.data}, {' or '.join(f'{count:,}' for count in tests)} images\n"
         f"protocol {table.protocol}: {PROTOCOLS[table.protocol]}; {' or '.join(map(str, images)) or 'no'} calibration "
         f"images, {seeds}\naccuracy in %{spread}"
     )

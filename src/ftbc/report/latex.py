@@ -61,7 +61,7 @@ def _caption(table: Comparison) -> str:
     tests = sorted({row.test_images for row in table.rows}, reverse=True)
     return (
         f"Accuracy in \\% of {escaped(table.model)} on {escaped(table.data)} "
-        f"({' or '.join(f'{number:,}' for number in tests)} test images), {draws}. "
+        f"({' or '.join(f'{number:,}' for number in tests)} images), {draws}. "
         f"Protocol {escaped(table.protocol)}: {escaped(PROTOCOLS[table.protocol])}."
     )
 
