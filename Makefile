@@ -7,11 +7,12 @@ BIN = .venv/bin
 demo: .venv/ready  ## convert the shipped network and show its accuracy at each time step
 	$(BIN)/ftbc demo
 
+# A process for each core: tests use one thread each.
 test: .venv/ready  ## the fast tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 test-all: .venv/ready  ## all tests, the slow ones too
-	$(BIN)/python -m pytest -m "slow or not slow"
+	$(BIN)/python -m pytest -n auto -m "slow or not slow"
 
 # Our files in the programs they are for, and our network with their neurons; what they did goes into results/.
 test-interop: .venv/ready .venv-interop/ready .venv-interop-old/ready  ## files and modules in other people's programs

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
 
 from ftbc.neuron import Burst, Differential, Kind, Plain, Signed, Spiking
 from ftbc.neuron.one_pass import OnePass
+from ftbc.threads import over_images
 
 pytest.importorskip("numba")
 
@@ -74,16 +78,28 @@ def test_channels_innermost_and_constant_currents(name, constant, monkeypatch) -
     assert layer.run(x).flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
 
 
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.mark.parametrize("name", KINDS)
-def test_threads_share_the_images(name, monkeypatch) -> None:
-    torch.manual_seed(0)
-    layer = neurons(KINDS[name], (6, 4, 5), "channel", torch.float32)
+def test_threads_share_the_images(name, two_threads, monkeypatch) -> None:
+    layer = neurons(KINDS[name], (6, 4, 5), "neuron", torch.float32)
     x = torch.randn(STEPS, IMAGES, 6, 4, 5)
-    wanted = layer.run(x)
+    wanted, shares = layer.run(x), []
+
+    def watched(work: Any, images: int, worth: int) -> Any:
+        return over_images(lambda first, last: (shares.append((first, last)), work(first, last)), images, worth)
+
     monkeypatch.setattr("ftbc.neuron.one_pass._WORTH_A_THREAD", 1)
-    monkeypatch.setattr("ftbc.neuron.fused._WORTH_A_THREAD", 1)
+    monkeypatch.setattr("ftbc.neuron.one_pass.over_images", watched)
     layer.reset()
     assert torch.equal(layer.run(x), wanted)
+    assert sorted(set(shares)) == [(0, 2), (2, 5)]
 
 
 def test_what_no_loop_can_take_goes_the_plain_way() -> None:
