@@ -41,6 +41,7 @@ ON_DEMAND = {
     Path("calibrate/compiled.py"): {"numba"},
     Path("neuron/block.py"): {"numba", "llvmlite"},
     Path("neuron/compiled.py"): {"numba"},
+    Path("neuron/compiled_kinds.py"): {"numba"},
     Path("simulate/event/kernel.py"): {"numba"},
     Path("simulate/event/packed.py"): {"numba"},
     Path("simulate/event/vector.py"): {"numba", "llvmlite"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -76,14 +75,6 @@ def test_channels_innermost_and_constant_currents(name, constant, monkeypatch) -
         assert torch.equal(one, other)
     layer.reset()
     assert layer.run(x).flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
-
-
-@pytest.fixture
-def two_threads() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -18,17 +17,14 @@ module = importlib.import_module("ftbc.simulate.layerwise")
 
 
 @pytest.fixture
-def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def worth_two(two_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads, and any work is worth both."""
     monkeypatch.setattr(module, "_WORTH_A_THREAD", 1)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("make", [plain, residual, depthwise])
 @pytest.mark.parametrize("time_first", [False, True])
-def test_two_threads_give_what_one_gives(make, time_first: bool, two_threads: None, monkeypatch) -> None:
+def test_two_threads_give_what_one_gives(make, time_first: bool, worth_two: None, monkeypatch) -> None:
     torch.manual_seed(0)
     model = settled(make()).double()
     shape = (13, 3, 8, 8)
@@ -53,7 +49,7 @@ def test_two_threads_give_what_one_gives(make, time_first: bool, two_threads: No
     assert all(neuron.v is None and neuron.t == 0 for neuron in neurons), "a state that nobody sees"
 
 
-def test_an_observer_sees_all_images_at_once(two_threads: None) -> None:
+def test_an_observer_sees_all_images_at_once(worth_two: None) -> None:
     snn = ftbc.convert(settled(plain()), torch.rand(8, 3, 8, 8).double(), steps=2)
     seen = []
     with torch.no_grad():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from ftbc.loops import compiled_loops
 from ftbc.threads import over_images
+
+_kernels = functools.partial(compiled_loops, "ftbc.calibrate.compiled")
 
 
 def usable(x: Tensor) -> bool:
@@ -31,12 +33,3 @@ def compiled(x: Tensor, a: Tensor, theta: Tensor, b: Tensor, weights: Tensor) ->
 
     over_images(share, len(theta), len(theta))
     return theta, biases.t().contiguous()
-
-
-@functools.cache
-def _kernels() -> Any:
-    try:
-        from ftbc.calibrate import compiled
-    except (ImportError, RuntimeError):  # not installed, or no folder in which it could keep what it compiles
-        return None
-    return compiled

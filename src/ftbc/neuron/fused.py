@@ -11,8 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ftbc.loops import compiled_loops
 from ftbc.threads import over_images
 
+_kernels = functools.partial(compiled_loops, "ftbc.neuron.compiled")
 _WORTH_A_THREAD = 1 << 21
 """Neuron-steps that are worth a thread of their own: torch's, still awake after a convolution, are in its way."""
 
@@ -114,12 +116,3 @@ def spike_counts(x: Tensor, theta: Tensor, v: Tensor, b: Tensor) -> Tensor:
 
     over_images(share, images, x.numel() // _WORTH_A_THREAD)
     return torch.stack(counts).sum(0)
-
-
-@functools.cache
-def _kernels() -> Any:
-    try:
-        from ftbc.neuron import compiled
-    except (ImportError, RuntimeError):  # not installed, or no folder in which it could keep what it compiles
-        return None
-    return compiled

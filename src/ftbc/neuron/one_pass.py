@@ -14,8 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ftbc.loops import compiled_loops
 from ftbc.threads import over_images
 
+_loops = functools.partial(compiled_loops, "ftbc.neuron.compiled_kinds")
 _WORTH_A_THREAD = 1 << 20
 """Neurons that are worth a thread of their own."""
 
@@ -65,12 +67,3 @@ def _order(values: Tensor) -> torch.memory_format | None:
         return torch.contiguous_format
     innermost = values.ndim == 4 and values.is_contiguous(memory_format=torch.channels_last)
     return torch.channels_last if innermost else None
-
-
-@functools.cache
-def _loops() -> Any:
-    try:
-        from ftbc.neuron import compiled_kinds
-    except (ImportError, RuntimeError):  # not installed, or no folder in which it could keep what it compiles
-        return None
-    return compiled_kinds

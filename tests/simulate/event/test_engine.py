@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -143,14 +142,6 @@ def test_weights_are_held_by_the_layers_alone() -> None:
     whole, _ = rounded(snn, x)
     kept = [path.weight.numel() for path in engine_of(whole).plan.cells["3"].paths if path.weight is not None]
     assert kept == [9 * 7 * 9]
-
-
-@pytest.fixture
-def two_threads() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("name", ["identity shortcut", "max-pool", "64 to 65 channels", "depthwise, 40 channels"])

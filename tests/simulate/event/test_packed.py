@@ -67,16 +67,10 @@ def test_any_order_in_memory() -> None:
     assert not s.is_contiguous() and torch.equal(Packed.of(s, 2).unpack(torch.float32), s)
 
 
-def test_in_two_threads() -> None:
+def test_in_two_threads(two_threads: None) -> None:
     """Large enough to be worth two threads."""
     s = spikes((16, 32, 32), 4, 9)
-    packed = Packed.of(s, 4)
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(2)
-        assert torch.equal(packed.unpack(torch.float32), s)
-    finally:
-        torch.set_num_threads(threads)
+    assert torch.equal(Packed.of(s, 4).unpack(torch.float32), s)
 
 
 @pytest.mark.parametrize("shape", [(3, 4, 6), (70, 5, 7), (130, 6, 2)], ids=str)
