@@ -67,7 +67,7 @@ TIMELESS = {"maximum", "percentile", "rnl", "opi", "qcfs", "slip-relu", "ltb", "
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("method", TIMELESS)
+@pytest.mark.parametrize("method", sorted(TIMELESS))
 def test_a_timeless_method_begins_as_it_would_for_fewer_steps(method: str, name: str) -> None:
     recipe, images = _quick(ftbc.recipe(method)), _images()
     network = _network(name, recipe)
