@@ -28,6 +28,9 @@ NETWORKS = {
     "vgg16-cifar10": "own VGG-16 on CIFAR-10",
     "mobilenet-cifar10": "own MobileNet on CIFAR-10",
     "resnet20-qcfs4-cifar10": "own ResNet-20 with QCFS on CIFAR-10",
+    "resnet20-trelu-cifar10": "own ResNet-20 with a clipped ReLU on CIFAR-10",
+    "resnet20-sliprelu-cifar10": "own ResNet-20 with SlipReLU on CIFAR-10",
+    "resnet20-ratenorm-cifar10": "own ResNet-20 with rate-norm layers on CIFAR-10",
 }
 OURS = ("best", "best-sharpened", "best-anytime")
 OWN_NETWORKS = (
@@ -121,6 +124,8 @@ def claims(folder: Path = FOLDER, reproduced: Path = REPRODUCED) -> str:
             lines += [
                 _claim("FTBC is at least SNNC-LP", title, found.figures, "ftbc", "snnc-lp", strict=False),
                 _claim("FTBC is at least SNNC-AP", title, found.figures, "ftbc", "snnc-ap", strict=False),
+                _claim("FTBC on QCFS is above QCFS", title, found.figures, "ftbc-qcfs", "qcfs", strict=True),
+                _claim("FTBC on RTS is above RTS", title, found.figures, "ftbc-rts", "rts", strict=True),
                 _claim("`best` is above FTBC", title, found.figures, "best", "ftbc", strict=True),
                 _best(title, found),
             ]
