@@ -94,18 +94,20 @@ def read(*paths: Path) -> Measured:
 
 
 def accuracies(name: str, folder: Path = FOLDER) -> str:
-    """The table of one network: the best of the methods that can be compared is bold at each T."""
+    """The table of one network: the best of several methods that can be compared is bold at each T."""
     paths = files(folder, name)
     if not paths:
         return f"*Not measured yet: there is no `results/compare/{name}.csv`.*"
     found = read(*paths)
-    largest = {t: max(found.figures.get((method, t), 0.0) for method in found.plain) for t in found.steps}
+    alike = {
+        t: [found.figures[method, t] for method in found.plain if (method, t) in found.figures] for t in found.steps
+    }
 
     def cell(method: str, t: int) -> str:
         figure = found.figures.get((method, t))
         if figure is None:
             return "-"
-        marked = method in found.plain and figure == largest[t]
+        marked = method in found.plain and len(alike[t]) > 1 and figure == max(alike[t])
         return f"**{figure:.2f}**" if marked else f"{figure:.2f}"
 
     rows = [[f"`{method}`", found.spikes[method], *(cell(method, t) for t in found.steps)] for method in found.methods]
