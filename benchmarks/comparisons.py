@@ -104,7 +104,7 @@ def accuracies(name: str, folder: Path = FOLDER) -> str:
     }
 
     def cell(method: str, t: int) -> str:
-        figure = found.figures.get((method, t))
+        figure = figures.get((method, t))
         if figure is None:
             return "-"
         marked = method in found.plain and len(alike[t]) > 1 and figure == max(alike[t])
