@@ -99,9 +99,8 @@ def accuracies(name: str, folder: Path = FOLDER) -> str:
     if not paths:
         return f"*Not measured yet: there is no `results/compare/{name}.csv`.*"
     found = read(*paths)
-    alike = {
-        t: [found.figures[method, t] for method in found.plain if (method, t) in found.figures] for t in found.steps
-    }
+    figures = found.figures
+    alike = {t: [figures[method, t] for method in found.plain if (method, t) in figures] for t in found.steps}
 
     def cell(method: str, t: int) -> str:
         figure = figures.get((method, t))

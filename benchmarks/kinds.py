@@ -48,8 +48,17 @@ def run(settings: Settings) -> None:
                     "over": timings["one pass"].speed_over(timings["several"]),
                     "over_usual": timings["one pass"].speed_over(timings["usual kind"]),
                 }
-                about = {"kind": what, "network": "ResNet-20", "steps": steps, "n": images, "threads": count}
-                rows.append({**about, **{key: spread.to_dict() for key, spread in over.items()}})
+                rows.append(
+                    {
+                        "kind": what,
+                        "network": "ResNet-20",
+                        "steps": steps,
+                        "n": images,
+                        "threads": count,
+                        "repeats": settings.repeats,
+                        **{key: spread.to_dict() for key, spread in over.items()},
+                    }
+                )
                 print(
                     f"{what}, T = {steps}, {count} threads: {over['over']} x several passes, {over['over_usual']} x "
                     "the usual kind",
