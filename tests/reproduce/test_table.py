@@ -89,15 +89,21 @@ def test_nothing_measured_is_an_error(place: Path, refused: Refused) -> None:
     refused(InputError, ("tiny", "--data cifar10=PATH"), reproduce, setting)
 
 
-def test_a_part_without_figures_is_not_drawn(place: Path) -> None:
+def test_a_part_without_figures_is_named_but_not_drawn(place: Path) -> None:
     row = '[[part.row]]\nmethod = "FTBC"\nrecipe = "ftbc"\npaper = {}\nnetwork = '
     with (place / "tiny.toml").open("a") as file:
         for title, network in (("Measured", "net"), ("Lacking", "gone")):
             file.write(f'[[part]]\ntitle = "{title}"\ndata = "cifar10"\n{row}"{network}"\n')
-    drawn = panels(reproduce(setting_of(place, "tiny")))
+        file.write(row.replace('method = "FTBC"', 'method = "again"') + '"gone"\n')
+    found = reproduce(setting_of(place, "tiny"))
+    drawn = panels(found)
     assert list(drawn) == ["ResNet-20 on CIFAR-10", "Measured"]
     paper, here = drawn["Measured"]
     assert paper == {"FTBC": {}} and set(here["FTBC"]) == {1, 2}
+    (missing,) = [names for names in found.lacking().values() if "Lacking" in names]
+    assert not any("again" in name for name in missing), "one name for all lines of a part"
+    page = as_markdown(found)
+    assert "## Measured" in page and "## Lacking" not in page and "Lacking" in page.split("## Not measured")[1]
 
 
 def test_files(place: Path) -> None:

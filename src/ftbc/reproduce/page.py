@@ -18,7 +18,7 @@ def as_markdown(found: Reproduction) -> str:
         blocks += [f"![{experiment.title}]({experiment.name}.png)", *found.figure.said]
     else:
         blocks += [f"![{experiment.title}]({experiment.name}.png)", _explained(found)]
-        for part in experiment.parts:
+        for part in (part for part in experiment.parts if columns(found, part)):
             blocks += [f"## {part.title}", _table(found, part), *_networks(found, part)]
     blocks += _lacking(found)
     if experiment.notes:

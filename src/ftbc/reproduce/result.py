@@ -43,9 +43,14 @@ class Reproduction:
     facts: Mapping[str, str] = field(default_factory=dict)
 
     def lacking(self) -> dict[str, list[str]]:
-        """Lines without figures, by reason."""
+        """Lines without figures, by reason; a part of which every line is without them, by its title alone."""
         found: dict[str, list[str]] = {}
-        for line in self.lines:
-            if line.reason and not line.rows:
-                found.setdefault(line.reason, []).append(f"{line.paper.method} ({line.part.title})")
+        for part in self.experiment.parts:
+            lines = [line for line in self.lines if line.part is part]
+            without: dict[str, list[str]] = {}
+            for line in lines:
+                if line.reason and not line.rows:
+                    without.setdefault(line.reason, []).append(f"{line.paper.method} ({part.title})")
+            for reason, named in without.items():
+                found.setdefault(reason, []).extend([part.title] if len(named) == len(lines) > 1 else named)
         return found
