@@ -41,11 +41,14 @@ _Loop = TypeVar("_Loop", bound=Callable[..., Any])
 
 
 def compiled(loop: _Loop) -> _Loop:
-    """A loop compiled at its first call that lets go of the interpreter's lock; kept on disk, where there is room."""
+    """A loop compiled at its first call that lets go of the interpreter's lock; kept on disk, where there is room.
+
+    It divides as numpy does: to ask before each division whether it is by zero would keep a loop from being vector code.
+    """
     try:
-        return numba.njit(nogil=True, cache=True)(loop)
+        return numba.njit(nogil=True, error_model="numpy", cache=True)(loop)
     except RuntimeError:  # no folder that can be written to: compiled anew in each process
-        return numba.njit(nogil=True)(loop)
+        return numba.njit(nogil=True, error_model="numpy")(loop)
 
 
 @cache

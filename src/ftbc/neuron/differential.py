@@ -33,7 +33,7 @@ from ftbc.neuron.spiking import Sends, Spiking
 
 _MOST_LEVELS = 16
 """Half as much at each level: after so many, single precision has few digits left."""
-_SLACK = 1 - 1e-5
+SLACK = 1 - 1e-5
 """What may be taken back is often just what was sent: rounding must not decide."""
 
 
@@ -79,7 +79,7 @@ class DifferentialFire(Spiking):
         return None
 
     def _settings(self) -> tuple[float, ...]:
-        return self.levels, _SLACK, self.t
+        return self.levels, SLACK, self.t
 
     def _fire(self, v: Tensor, theta: Tensor, output: Tensor) -> None:
         total = self.total
@@ -94,7 +94,7 @@ class DifferentialFire(Spiking):
 
 def nearest_level(u: Tensor, total: Tensor, theta: Tensor, levels: int) -> Tensor:
     """The change d for what is to be told, u; total: what may at most be taken back."""
-    largest = torch.minimum(u.abs() / 0.75, torch.where(u > 0, torch.inf, total / _SLACK))
+    largest = torch.minimum(u.abs() / 0.75, torch.where(u > 0, torch.inf, total / SLACK))
     size = torch.zeros_like(u)
     for k in reversed(range(levels)):
         level = theta / 2**k

@@ -12,13 +12,14 @@ import ftbc
 from ftbc.graph.ir import Node
 from ftbc.graph.ops import Activation
 from ftbc.graph.pool import POLICIES
-from ftbc.neuron import IntegrateFire
+from ftbc.neuron import IntegrateFire, Kind, Plain, Spiking
 from ftbc.neuron.place import place
 from ftbc.simulate.event.engine import EventEngine
 from ftbc.simulate.event.packed import Packed
 from ftbc.threshold.activations import Grain, grain_shape
 from tests.graph.support import clean, settled
 
+PLAIN = Plain()
 Spikes = dict[str, Tensor]
 """Where each neuron layer fired, ``[T, N, ...]`` of bool."""
 
@@ -37,26 +38,31 @@ def spiking(
     pool: str = "spiking",
     measured: dict[str, tuple[float, float]] | None = None,
     seed: int = 3,
+    kind: Kind = PLAIN,
+    constants: Grain | None = None,
 ) -> ftbc.SpikingNetwork:
     """A network with random weights as a spiking one, in double precision.
 
     Thresholds are near the largest activations, initial potentials and temporal biases are random, so that nothing is
-    zero by chance: what an engine forgets shows in the spikes.
+    zero by chance: what an engine forgets shows in the spikes. constants: for whom there is one of the latter, if not
+    for whom there is a threshold.
     """
     x = x.double()
     cleaned = clean(settled(model, seed), x)
     POLICIES[pool]()(cleaned.graph)
     generator = torch.Generator().manual_seed(seed)
-    neurons: dict[str, IntegrateFire] = {}
+    neurons: dict[str, Spiking] = {}
 
     def neuron(node: Node, a: Tensor) -> None:
         if isinstance(node.module, Activation):
             shape = grain_shape(grain, node.shape)
             groups = a.reshape(-1, 1) if grain == "layer" else a.flatten(1) if grain == "neuron" else _channels(a)
             theta = 0.1 + 0.7 * groups.amax(0).reshape(shape)
-            initial = theta * torch.rand(shape, generator=generator, dtype=a.dtype)
-            bias = theta * 0.2 * torch.randn((steps, *shape), generator=generator, dtype=a.dtype)
-            neurons[node.name] = IntegrateFire(steps, len(node.shape)).set(theta, initial, bias)
+            neurons[node.name] = kind(steps, len(node.shape)).set(theta, theta)
+            shape = shape if constants is None else grain_shape(constants, node.shape)
+            size = theta if constants is None else theta.mean()
+            neurons[node.name].initial = size * torch.rand(shape, generator=generator, dtype=a.dtype)
+            neurons[node.name].bias = size * 0.2 * torch.randn((steps, *shape), generator=generator, dtype=a.dtype)
 
     cleaned.graph(x, neuron)
     graph = place(cleaned.graph, neurons, spiking_pools=pool == "spiking")

@@ -16,7 +16,9 @@ from ftbc.neuron.max_pool import SpikingMaxPool
 from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.neuron.spiking import Spiking
 from ftbc.neuron.temporal import Temporal
+from ftbc.simulate.event.coding import PLAIN, Coding
 from ftbc.simulate.event.paths import Path, Reached, computed, plane, spikes_of, through
+from ftbc.simulate.event.rules import Rule, rule_of
 from ftbc.simulate.schedule import varying
 
 DENSE_ABOVE = 0.6
@@ -30,9 +32,10 @@ LARGEST = (1 << 15) - 1
 class Cell:
     """A neuron layer with thresholds of 1 and all that leads to it.
 
-    bias: ``[T, channels]``, the constants of the paths included; initial: ``[channels]``; grid: the scale at which all
-    numbers are whole, or 0; room: how large a membrane (times grid) may be so that the next step still fits 16 bits;
-    step: what the current is rounded to multiples of when it arrives, 0 if it is taken as it is.
+    bias: ``[T, channels]``, the constants of the paths included; initial: ``[channels]`` or, like ``own``, for each neuron;
+    own: biases ``[T, ...]`` of each neuron besides, if they have any; grid: the scale at which all numbers are whole, or 0;
+    room: how large a membrane (times grid) may be so that the next step still fits 16 bits; step: what the current is
+    rounded to multiples of when it arrives, 0 if it is taken as it is; rule: how neurons that are not plain ones fire.
     """
 
     name: str
@@ -43,6 +46,13 @@ class Cell:
     grid: int
     room: float
     step: float = 0.0
+    own: Tensor | None = None
+    rule: Rule | None = None
+
+    @property
+    def coding(self) -> Coding:
+        """What the neurons' spikes count."""
+        return PLAIN if self.rule is None else self.rule.coding
 
     @property
     def currents(self) -> list[str]:
@@ -86,9 +96,9 @@ def plan(graph: Graph, density: Mapping[str, float], input_varies: bool = False)
     for node in graph:
         if node.name not in changing:
             reached[node.name] = computed(node.name, node.shape)
-        elif isinstance(node.module, IntegrateFire) and _takes_events(node):
+        elif isinstance(node.module, Spiking) and _takes_events(node, reached[node.inputs[0]]):
             cells[node.name] = _cell(node, reached[node.inputs[0]], graph)
-            reached[node.name] = spikes_of(node)
+            reached[node.name] = spikes_of(node, cells[node.name].coding)
         elif isinstance(node.module, Temporal):
             spikes = isinstance(node.module, IntegrateFire) or _pools_spikes(node, cells)
             reached[node.name] = spikes_of(node) if spikes and len(node.shape) <= 3 else computed(node.name, node.shape)
@@ -152,33 +162,41 @@ def _computed(graph: Graph, cells: dict[str, Cell], read: set[str], totals: Mapp
     return needed
 
 
-def _takes_events(node: Node) -> bool:
+def _takes_events(node: Node, reached: Reached) -> bool:
     neuron = node.module
-    assert isinstance(neuron, IntegrateFire)
-    channels = node.shape[0]
-    per_channel = all(entries.shape[-1:] in ((1,), (channels,)) for entries in (neuron.initial, neuron.bias))
-    flat = neuron.initial.ndim == 1 and neuron.bias.ndim == 2
-    return len(node.shape) <= 3 and per_channel and flat and bool((neuron.threshold == 1).all())
+    assert isinstance(neuron, Spiking)
+    rule = rule_of(neuron)
+    if len(node.shape) > 3 or not neuron.is_unit() or not (rule or isinstance(neuron, IntegrateFire)):
+        return False
+    # Who receives changes keeps their mean: they cannot be added to values.
+    changes = rule is not None and rule.coding.changes
+    return all(path.coding.changes == changes for path in reached.paths if path.weight is not None)
 
 
 def _pools_spikes(node: Node, cells: dict[str, Cell]) -> bool:
-    """Whether a node pools the spikes of one layer: then its output, too, is 0 or 1."""
-    return isinstance(node.module, SpikingMaxPool) and node.inputs[0] in cells
+    """Whether a node pools the spikes of one layer of plain neurons: then its output, too, is 0 or 1."""
+    source = cells.get(node.inputs[0])
+    return isinstance(node.module, SpikingMaxPool) and source is not None and source.rule is None
 
 
 def _cell(node: Node, reached: Reached, graph: Graph) -> Cell:
     neuron = node.module
-    assert isinstance(neuron, IntegrateFire)
-    channels = plane(node.shape)[0]
-    bias = neuron.bias.double().expand(-1, channels) + reached.shift
-    initial = neuron.initial.double().expand(channels)
+    assert isinstance(neuron, Spiking)
+    rule, channels = rule_of(neuron), plane(node.shape)[0]
+    each = neuron.bias.ndim > 2  # a bias for each neuron
+    bias = torch.zeros_like(reached.shift) if each else neuron.bias.double().expand(-1, channels)
+    bias = (bias + reached.shift).expand(len(neuron.bias), -1)
+    own = neuron.bias.view(-1, *plane(node.shape)) if each else None
+    alike = neuron.initial.ndim == 1
+    initial = neuron.initial.double().expand(channels) if alike else neuron.initial.double().view(plane(node.shape))
     # In the network's own precision, in which layers hold them: wide networks would not fit into memory twice.
     paths = tuple(path.holding(lambda weight: weight.to(neuron.bias.dtype)) for path in reached.paths)
-    grid = _grid(paths, bias, initial, graph)
-    room = LARGEST - grid * worst(paths, bias) if grid else 0.0
+    constants = [bias, initial, *([] if own is None else [own])]
+    grid = 0 if rule is not None else _grid(paths, constants, graph)
+    room = LARGEST - grid * worst(paths, bias, own) if grid else 0.0
     usable = room > 2 * grid and room >= grid * float(initial.abs().max())
-    cell = Cell(node.name, node.shape, paths, bias, initial, grid if usable else 0, room)
-    return _rounding_itself(cell, graph) if usable else cell
+    cell = Cell(node.name, node.shape, paths, bias, initial, grid if usable else 0, room, own=own, rule=rule)
+    return _rounding_itself(cell, graph) if usable and own is None else cell
 
 
 def _rounding_itself(cell: Cell, graph: Graph) -> Cell:
@@ -192,20 +210,20 @@ def _rounding_itself(cell: Cell, graph: Graph) -> Cell:
     return replace(cell, paths=tuple(paths), step=grid.module.step)
 
 
-def worst(paths: tuple[Path, ...], bias: Tensor) -> float:
-    """The largest size of a step's current from events and bias, if the worst comes to the worst in one channel."""
+def worst(paths: tuple[Path, ...], bias: Tensor, own: Tensor | None = None) -> float:
+    """The largest size of a step's current from events and biases, if the worst comes to the worst in one channel."""
     high, low = bias.max(0).values.clamp(min=0), bias.min(0).values.clamp(max=0)
     for path in paths:
         if path.weight is not None:
             area, weight = path.pool[0] * path.pool[1], path.weight.double().flatten(1)
             high = high + area * weight.clamp(min=0).sum(1)
             low = low + area * weight.clamp(max=0).sum(1)
-    return float(torch.maximum(high, -low).max())
+    return float(torch.maximum(high, -low).max()) + (0.0 if own is None else float(own.abs().max()))
 
 
-def _grid(paths: tuple[Path, ...], bias: Tensor, initial: Tensor, graph: Graph) -> int:
+def _grid(paths: tuple[Path, ...], constants: list[Tensor], graph: Graph) -> int:
     """The smallest power of two that makes every number whole; 0 if that takes more than `FINEST`."""
-    numbers = [bias, initial, *(path.weight for path in paths if path.weight is not None)]
+    numbers = [*constants, *(path.weight for path in paths if path.weight is not None)]
     steps = [1.0]
     for path in paths:
         if path.weight is None:

@@ -14,6 +14,7 @@ from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.neuron.spiking import Spiking
 from ftbc.neuron.temporal import Temporal
 from ftbc.simulate.event.cells import Cell, plan
+from ftbc.simulate.event.coding import PLAIN
 from ftbc.simulate.event.fingerprint import fingerprint
 from ftbc.simulate.event.layer import WORTH_A_THREAD, EventLayer
 from ftbc.simulate.event.packed import Packed
@@ -109,7 +110,8 @@ class EventEngine:
                 times = steps if node.name in self.changing else 1
                 largest = max(largest, times * self.dtype.itemsize * torch.Size(node.shape).numel())
             if node.name in self.layers or node.name in self.plan.packed:
-                largest = max(largest, Packed.size(steps, node.shape))
+                coding = self.plan.cells[node.name].coding if node.name in self.layers else PLAIN
+                largest = max(largest, Packed.size(steps, node.shape, coding))
         return largest
 
     def _run(self, x: Tensor, steps: int, time_first: bool) -> Tensor:
@@ -150,8 +152,14 @@ class EventEngine:
 
     def _current(self, cell: Cell, dense: dict[str, Tensor], steps: int) -> Tensor | None:
         values = [dense[name] for name in cell.currents]
-        if any(name in self.changing for name in cell.currents):
+        if any(name in self.changing for name in cell.currents) or (values and cell.own is not None):
             values = [self._over_time(name, dense, steps, cell.name) for name in cell.currents]
+        if values and cell.own is not None:
+            own = cell.own[:steps].to(self.dtype).unsqueeze(1)
+            values = [
+                (values[0].unflatten(0, (steps, -1)) + own.view(steps, 1, *cell.shape)).flatten(0, 1),
+                *values[1:],
+            ]
         return None if not values else torch.stack(values).sum(0) if len(values) > 1 else values[0]
 
     def _fire(self, name: str, packed: dict[str, Packed], current: Tensor | None, steps: int, images: int) -> Packed:

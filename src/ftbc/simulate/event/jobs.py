@@ -7,7 +7,7 @@ divide. So with y = stride * j + q, for each q
 
 a convolution without stride over every ``stride``-th row, and each such lattice is a job. The same for columns. Of a
 source that is pooled first, each binary digit of the sums (`packed`) is a source of its own, whose spikes count 1, 2,
-4 ... times.
+4 ... times; and so is each plane of a source whose spikes do not all count the same (`coding`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Job:
     word of that at which the lattice begins; step, count: of its rows and columns; weights: as the operation of
     `vector` wants them, those of `add_sums` before they are `in_stacks`; target: output row and column of the first
     membrane, which may lie in the margin; bits: the channels that have weights; reach: rows and columns of membranes
-    for each spike; digits: of the sums that it reads, from that word on.
+    for each spike; digits: of the sums that it reads, from that word on; planes: of the source.
     """
 
     kind: int
@@ -72,6 +72,7 @@ class Job:
     bits: int
     reach: tuple[int, int]
     digits: int = 1
+    planes: int = 1
 
     @property
     def sums(self) -> bool:
@@ -95,8 +96,21 @@ def jobs_of(
         whole_sums = list(_collect(path, shape, output_shape, block, begin))
     else:
         whole_sums = list((_whole if path.whole else _spread)(path, shape, block, begin))
-    words, often = -(-shape[0] // 64), _often(density, path.pool[0] * path.pool[1])
-    return [job for whole in whole_sums for job in _by_digit(whole, words, often, block)]
+    words, planes = -(-shape[0] // 64), path.coding.planes
+    often = _often(density / planes, path.pool[0] * path.pool[1])
+    by_plane = [job for whole in whole_sums for job in _by_plane(whole, words, path.coding.worths)]
+    return [job for of_plane in by_plane for job in _by_digit(of_plane, planes * words, often, block)]
+
+
+def _by_plane(job: Job, words: int, worths: tuple[float, ...]) -> list[Job]:
+    """A job for each plane of the source, with weights times what its spikes count."""
+    row, column, word = job.first
+    return [
+        dataclasses.replace(
+            job, first=(row, column, word + index * words), weights=job.weights * worth, planes=len(worths)
+        )
+        for index, worth in enumerate(worths)
+    ]
 
 
 def _by_digit(job: Job, words: int, often: list[float], block: Block) -> list[Job]:

@@ -174,13 +174,13 @@ def layer_kernel(element: str, channels: int) -> Callable[..., None]:
         shape: rows and columns of the output, bytes of a row of membranes, bytes from the first membrane to the first
         that is read, bytes of a pixel of the output, the threshold (1 or, for int16, the scale); v: membranes ``[N,
         cells]``, with margins that nobody reads, or ``[1, cells]`` for all images in turn, if no half is left for
-        another call; start: ``[channels]``; bias: ``[T, 64]`` and peak: ``[64]``, repeated to fill a word; out: address
+        another call; start: ``[channels]`` or ``[cells]``; bias: ``[T, 64]`` and peak: ``[64]``, repeated to fill a word; out: address
         of the first word, bytes of an image, of a step.
         """
         _ = revision
         height, width, v_row, out_pixel = shape[0], shape[1], np.uint64(shape[2]), np.uint64(shape[4])
         threshold, pixel = shape[5], np.uint64(size)
-        start_at = np.uint64(start.ctypes.data)
+        start_at, start_pixel = np.uint64(start.ctypes.data), pixel if len(start) > channels else np.uint64(0)
         bias_at, peak_at = np.uint64(bias.ctypes.data), np.uint64(peak.ctypes.data)
         x_row, x_pixel = np.uint64(current[3]), np.uint64(current[4])
         for n in range(first, last):
@@ -188,7 +188,8 @@ def layer_kernel(element: str, channels: int) -> Callable[..., None]:
             inner = v_at + np.uint64(shape[3])
             if begin == 0:
                 for block in range(v.shape[1] // channels):
-                    copy_block(element, channels, v_at + np.uint64(block) * pixel, start_at)
+                    begun = start_at + np.uint64(block) * start_pixel
+                    copy_block(element, channels, v_at + np.uint64(block) * pixel, begun)
             for half in range(begin, end):
                 t = half // 2
                 for j in range(len(jobs) if half % 2 == 0 else 0):

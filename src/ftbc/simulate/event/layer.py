@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ftbc.graph.ir import Shape
 from ftbc.simulate.event.cells import Cell
+from ftbc.simulate.event.firing import firing
 from ftbc.simulate.event.jobs import Job, jobs_of
 from ftbc.simulate.event.kernel import (
     BITS,
@@ -39,6 +40,7 @@ from ftbc.simulate.event.kernel import (
 )
 from ftbc.simulate.event.packed import Packed, Pool, digits, pooled_shape
 from ftbc.simulate.event.paths import plane
+from ftbc.simulate.event.rules import Rule
 from ftbc.simulate.event.vector import in_stacks
 from ftbc.threads import over_images
 from ftbc.vectors import Block
@@ -64,11 +66,15 @@ class _Part:
 
 @dataclass
 class _PartOfRun:
-    """What the kernel is given for a block of channels: jobs, currents and shape; start and bias; where spikes go."""
+    """What the kernel is given for a block of channels: jobs, currents and shape; start and bias; where spikes go.
+
+    fire: for neurons that are not plain, lets some images' charged membranes fire at a step.
+    """
 
     given: tuple[np.ndarray, np.ndarray, np.ndarray]
     constants: tuple[np.ndarray, np.ndarray]
     sent: np.ndarray
+    fire: Fire | None
 
 
 @dataclass
@@ -80,6 +86,9 @@ class _Run:
     worth: int
     held: object
 
+
+Fire: TypeAlias = Callable[[np.ndarray, int, int, int], None]
+"""Called with the membranes ``[N, cells]``, the step, the first image, and the one behind the last."""
 
 Correct: TypeAlias = Callable[[int, np.ndarray], Tensor]
 """The bias ``[channels]`` of step t, given how many neurons of each channel would fire with the one that there is."""
@@ -109,6 +118,7 @@ class EventLayer:
         right = [job.target[1] + job.count[1] + job.reach[1] - 1 for job in every]
         self.height, self.width = self.top + bottom, self.left + max([self.columns, *right])
         self.parts = [self._part(part, begin, shapes) for part, begin in zip(jobs, self._begins(), strict=True)]
+        self.own = None if cell.own is None else self._currents(cell.own.to(cell.bias), len(cell.own), 1)
         self.kernel = layer_kernel(element, self.block.channels)
         self.counter = count_kernel(element, self.block.channels)
 
@@ -129,7 +139,7 @@ class EventLayer:
         for row, job, numbers in zip(table, jobs, weights, strict=True):
             source, pool = job.source
             channels, _, width = pooled_shape(shapes[source], pool)
-            pixel = 8 * -(-channels // 64) * digits(pool)
+            pixel = 8 * -(-channels // 64) * digits(pool) * job.planes
             collects = job.kind in (COLLECT_1, COLLECT_9)
             row[KIND] = job.kind
             row[SOURCE] = job.first[0] * width * pixel + job.first[1] * pixel + 8 * job.first[2]
@@ -141,7 +151,7 @@ class EventLayer:
             row[BITS] = job.bits
             row[TAP] = pixel
             row[DIGITS], row[DIGIT] = job.digits, pixel // digits(pool)
-        start, bias = self._constant(self.cell.initial, begin), self._repeated(self.cell.bias, begin)
+        start, bias = self._start(begin), self._repeated(self.cell.bias, begin)
         return _Part(table, [job.source for job in jobs], weights, start, bias)
 
     def _shared(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -157,6 +167,16 @@ class EventLayer:
 
     def _offset(self, row: int, column: int) -> int:
         return ((row + self.top) * self.width + column + self.left) * self.block.size
+
+    def _start(self, begin: int) -> np.ndarray:
+        """The block's initial potentials, for each channel or for each membrane."""
+        initial = self.cell.initial
+        if initial.ndim == 1:
+            return self._constant(initial, begin)
+        part = initial[begin : begin + self.block.channels].movedim(0, -1).numpy() * self.scale
+        room = np.zeros((self.height, self.width, self.block.channels))
+        room[self.top : self.top + self.rows, self.left : self.left + self.columns, : part.shape[-1]] = part
+        return _aligned(room.reshape(-1), self.element)
 
     def _constant(self, values: Tensor, begin: int) -> np.ndarray:
         """The block's entries of a constant per channel, filled up with what never fires."""
@@ -175,6 +195,12 @@ class EventLayer:
         current: ``[N, ...]`` or ``[T * N, ...]``, added at each step.
         """
         run = self._prepared(sources, current, steps, images)
+        if self.cell.rule is not None:
+            for part in run.parts:
+                over_images(
+                    functools.partial(self._step_by_step, part, self._membranes(images), steps), images, run.worth
+                )
+            return run.out, 0.0
         peak = 0.0
         for part in run.parts:
             peaks: list[float] = []
@@ -187,6 +213,16 @@ class EventLayer:
             over_images(share, images, run.worth)
             peak = max(peak, *peaks)
         return run.out, peak
+
+    def _step_by_step(self, part: _PartOfRun, v: np.ndarray, steps: int, first: int, last: int) -> None:
+        """All steps of neurons that are not plain, a few images after another: charge, then fire."""
+        assert part.fire is not None
+        seen = _aligned(np.zeros(64), self.element)
+        for begin in range(first, last, _IN_CACHE):
+            end = min(begin + _IN_CACHE, last)
+            for t in range(steps):
+                self.kernel(*part.given, v, *part.constants, seen, part.sent, 2 * t, 2 * t + 1, begin, end)
+                part.fire(v, t, begin, end)
 
     def run_corrected(
         self, sources: dict[str, Packed], current: Tensor | None, steps: int, images: int, correct: Correct
@@ -220,20 +256,39 @@ class EventLayer:
         return counts
 
     def _prepared(self, sources: dict[str, Packed], current: Tensor | None, steps: int, images: int) -> _Run:
-        out = Packed.empty(images, steps, self.cell.shape)
+        out = Packed.empty(images, steps, self.cell.shape, self.cell.coding)
         pixel = out.words.strides[3]
         shape = np.array(
             [self.rows, self.columns, self.width * self.block.size, self._offset(0, 0), pixel, self.scale], np.int64
         )
-        currents = None if current is None else self._currents(current, steps, images)
+        currents = self.own if current is None else self._currents(current, steps, images)
         counted = {key: sources[key[0]].pooled(key[1]) for part in self.parts for key in set(part.sources)}
         parts = []
         for index, part in enumerate(self.parts):
             sent = np.array([out.words.ctypes.data + 8 * index, *out.words.strides[:2]], np.int64)
             given = (_addressed(part, counted), self._current_at(currents, index), shape)
-            parts.append(_PartOfRun(given, (part.start, part.bias), sent))
+            start, fire = part.start, None
+            if self.cell.rule is not None:
+                fire = self._firing(self.cell.rule, part, index, currents, out)
+                start = np.zeros_like(start) if out.coding.changes else start  # v holds what arrived alone
+            parts.append(_PartOfRun(given, (start, part.bias), sent, fire))
         worth = images * steps * self.rows * self.columns * self.block.channels // WORTH_A_THREAD
         return _Run(out, parts, worth, (currents, counted))
+
+    def _firing(self, rule: Rule, part: _Part, index: int, currents: np.ndarray | None, out: Packed) -> Fire:
+        """How the neurons of one block of channels fire, with a memory of their own."""
+        fire = firing(rule.loop, self.element, self.block.channels, rule.coding.planes, currents is not None)
+        memory = np.zeros((rule.memory, len(out.words), self.height * self.width * self.block.channels), self.element)
+        if rule.coding.changes:
+            memory[0].reshape(len(out.words), -1, len(part.start))[:] = part.start
+        x = np.empty((1, 1, 1, 1, 0), self.element) if currents is None else currents
+        row, begin = self.width * self.block.channels, self._offset(0, 0) * self.block.channels // self.block.size
+        place = (self.rows, self.columns, row, begin, index, out.words.shape[-1] // rule.coding.planes)
+
+        def fire_step(v: np.ndarray, t: int, first: int, last: int) -> None:
+            fire(v, memory, x, part.bias[t], out.words, place, rule.numbers, t, first, last)
+
+        return fire_step
 
     def _membranes(self, images: int) -> np.ndarray:
         return _room((images, self.height * self.width * self.block.channels), self.element)
@@ -244,7 +299,11 @@ class EventLayer:
             return np.zeros(5, np.int64)
         image, step, row, column = currents.strides[:4]
         begin = currents.ctypes.data + index * self.block.size
-        return np.array([begin, image, 0 if currents.shape[1] == 1 else step, row, column], np.int64)
+        # What all images, or all steps, share lies there once.
+        image, step = (
+            0 if length == 1 else stride for length, stride in zip(currents.shape, (image, step), strict=False)
+        )
+        return np.array([begin, image, step, row, column], np.int64)
 
     def _currents(self, current: Tensor, steps: int, images: int) -> np.ndarray:
         """Currents as ``[N, 1 or T, rows, columns, channels]`` in the layer's own numbers."""

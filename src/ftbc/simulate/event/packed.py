@@ -1,4 +1,4 @@
-"""Spike trains as bits: one 64-bit word for each image, step, pixel and 64 channels.
+"""Spike trains as bits: one 64-bit word for each image, step, pixel, plane (`coding`) and 64 channels.
 
 The sum of a channel's spikes over a pool is a number of several binary digits. All first digits make a word, all second
 digits the next: words of spikes again, that count 1, 2, 4 ... times.
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from ftbc.graph.ir import Shape
+from ftbc.simulate.event.coding import PLAIN, Coding
 from ftbc.simulate.event.paths import plane
 from ftbc.simulate.event.vector import REVISION, put_spikes, word_at
 from ftbc.threads import over_images
@@ -27,7 +28,8 @@ _WORTH_A_THREAD = 1 << 18
 """Spikes that are worth a thread of their own."""
 
 Words = np.ndarray
-"""``[N, T, rows, columns, words]`` of uint64; bit c % 64 of word c // 64 says whether channel c fired."""
+"""``[N, T, rows, columns, planes * words]`` of uint64; bit c % 64 of word c // 64 says whether channel c fired, first of
+all in the first plane, then in the next."""
 
 
 Pool = tuple[int, int]
@@ -51,22 +53,24 @@ def pooled_shape(shape: Shape, pool: Pool) -> Shape:
 
 @dataclass(frozen=True)
 class Packed:
-    """Spikes of value 1 of one layer."""
+    """Spikes of one layer; coding: what they count."""
 
     words: Words
     shape: Shape
+    coding: Coding = PLAIN
 
     @classmethod
-    def empty(cls, images: int, steps: int, shape: Shape) -> Packed:
+    def empty(cls, images: int, steps: int, shape: Shape, coding: Coding = PLAIN) -> Packed:
         """Room for the spikes of a layer whose items have this shape."""
         channels, rows, columns = plane(shape)
-        return cls(np.empty((images, steps, rows, columns, -(-channels // 64)), np.uint64), shape)
+        words = coding.planes * -(-channels // 64)
+        return cls(np.empty((images, steps, rows, columns, words), np.uint64), shape, coding)
 
     @staticmethod
-    def size(steps: int, shape: Shape) -> int:
+    def size(steps: int, shape: Shape, coding: Coding = PLAIN) -> int:
         """Bytes of the spikes of one image."""
         channels, rows, columns = plane(shape)
-        return 8 * steps * rows * columns * -(-channels // 64)
+        return 8 * steps * rows * columns * coding.planes * -(-channels // 64)
 
     @classmethod
     def of(cls, spikes: Tensor, steps: int) -> Packed:
@@ -89,20 +93,23 @@ class Packed:
             _add_up(self.words[first:last], sums[first:last], *pool)
 
         over_images(share, images, self.words.size // _WORTH_A_THREAD)
-        return Packed(sums, shape)
+        return Packed(sums, shape, self.coding)
 
     def totals(self, dtype: torch.dtype) -> Tensor:
-        """How many pixels of each channel fired, ``[T * N, channels]``."""
+        """The sum of each channel over all pixels, ``[T * N, channels]``."""
         images, steps, rows, columns, words = self.words.shape
-        sums = self.pooled((rows, columns)).words.reshape(images, steps, -1, words)
-        found = torch.empty((steps, images, plane(self.shape)[0]), dtype=dtype)
-        _read_digits(sums, found.numpy())
-        return found.flatten(0, 1)
+        sums = self.pooled((rows, columns)).words.reshape(
+            images, steps, -1, self.coding.planes, words // self.coding.planes
+        )
+        found = torch.empty((self.coding.planes, steps, images, plane(self.shape)[0]), dtype=dtype)
+        for index, numbers in enumerate(found):
+            _read_digits(np.ascontiguousarray(sums[:, :, :, index]), numbers.numpy())
+        return self.coding.over_time(self.coding.value(found)).flatten(0, 1)
 
     def unpack(self, dtype: torch.dtype) -> Tensor:
-        """The spikes as numbers, ``[T * N, ...]``; in memory the channels of a pixel lie side by side."""
+        """The values behind the spikes, ``[T * N, ...]``; in memory the channels of a pixel lie side by side."""
         images, steps, rows, columns, words = self.words.shape
-        channels = plane(self.shape)[0]
+        channels, planes = plane(self.shape)[0], self.coding.planes
         block = 16 if channels <= 16 else 32 if channels <= 32 else 64
         spikes = torch.empty((steps, images, rows, columns, words * block), dtype=dtype)
         kernel = _unpack(str(dtype).removeprefix("torch."), block)
@@ -111,7 +118,8 @@ class Packed:
             kernel(self.words, spikes.numpy(), rows * columns * words, first, last)
 
         over_images(share, images, spikes.numel() // _WORTH_A_THREAD)
-        found = spikes[..., :channels].flatten(0, 1)
+        by_plane = spikes.unflatten(-1, (planes, -1))[..., :channels].movedim(-2, 0)
+        found = self.coding.over_time(self.coding.value(by_plane)).flatten(0, 1)
         return found.permute(0, 3, 1, 2).reshape(steps * images, *self.shape)
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from ftbc.graph.ir import Graph, Node, Shape
 from ftbc.graph.ops import Affine, Concat, Pad, Reduce, Reshape, Slice, Sum
+from ftbc.simulate.event.coding import PLAIN, Coding
 
 MOST_PATHS = 6
 """A value that more paths lead to is computed densely: each neuron that reads it would follow them all again."""
@@ -35,7 +36,8 @@ class Path:
     weight: ``[channels of the value, channels of the source, rows, columns]``, or ``[channels, 1, rows, columns]`` with
     ``depthwise``; None for a value computed densely. pool: the source is first averaged over windows of this size;
     stride, padding: of the weights (padding at the top and on the left); layer: the layer whose weights are in it;
-    whole: the value is a flattened image, or the weights (``[..., pixels, 1]``) have an entry for each pixel of one.
+    whole: the value is a flattened image, or the weights (``[..., pixels, 1]``) have an entry for each pixel of one;
+    coding: what the spikes of the source count.
     """
 
     source: str
@@ -46,6 +48,7 @@ class Path:
     depthwise: bool = False
     layer: str | None = None
     whole: bool = False
+    coding: Coding = PLAIN
 
     def scaled(self, factor: Tensor | float) -> Path:
         """With each channel of the value times a factor."""
@@ -85,11 +88,12 @@ class Reached:
         return any(path.weight is None for path in self.paths)
 
 
-def spikes_of(node: Node) -> Reached:
+def spikes_of(node: Node, coding: Coding = PLAIN) -> Reached:
     """The spikes of a neuron themselves."""
     channels = plane(node.shape)[0]
     identity = torch.ones(channels, 1, 1, 1, dtype=torch.float64)
-    return Reached((Path(node.name, identity, depthwise=True),), torch.zeros(channels, dtype=torch.float64))
+    path = Path(node.name, identity, depthwise=True, coding=coding)
+    return Reached((path,), torch.zeros(channels, dtype=torch.float64))
 
 
 def computed(name: str, shape: Shape) -> Reached:

@@ -72,7 +72,7 @@ def _scale(cell: Cell, swing: tuple[float, float], bits: int) -> float | None:
     """The scale at which 16 bits hold all that reaches a cell or, if that is too coarse, a floating number does."""
     membrane, current = swing
     between_steps = max(SPARE * (membrane + (current if cell.has_current else 0.0)), float(cell.initial.abs().max()), 2)
-    needed = worst(cell.paths, cell.bias) + between_steps
+    needed = worst(cell.paths, cell.bias, cell.own) + between_steps
     if not math.isfinite(needed):
         return None
     whole = 2.0 ** min(math.log2(FINEST), math.floor(math.log2(LARGEST / needed)))

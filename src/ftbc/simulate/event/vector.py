@@ -374,6 +374,20 @@ def put_spikes(_: Any, element: Any, channels: Any, address: Any, word: Any) -> 
     return types.void(element, channels, address, word), generate
 
 
+@intrinsic(prefer_literal=True)
+def bits_at(_: Any, element: Any, channels: Any, address: Any) -> Any:
+    """A word with a bit for each number of a block that is 1 or more."""
+
+    def generate(_: Any, builder: ir.IRBuilder, __: Any, arguments: Any) -> Any:
+        code = Code(builder, element.literal_value, channels.literal_value)
+        word, one = ir.Constant(WORD, 0), code.splat(1)
+        for index, values in enumerate(code.load(arguments[2])):
+            word = builder.or_(word, code.bits_of(code.reached(values, one), index))
+        return word
+
+    return types.uint64(element, channels, address), generate
+
+
 @intrinsic
 def word_at(_: Any, address: Any) -> Any:
     """The word at an address."""

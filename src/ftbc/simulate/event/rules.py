@@ -1,0 +1,33 @@
+"""Neurons other than plain ones on events: what their spikes count, and which compiled loop lets them fire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ftbc.neuron.burst import BurstFire
+from ftbc.neuron.differential import SLACK, DifferentialFire
+from ftbc.neuron.signed import SignedFire
+from ftbc.neuron.spiking import Spiking
+from ftbc.simulate.event.coding import SIGNED, Coding, bursts, changes
+
+
+@dataclass(frozen=True)
+class Rule:
+    """loop: its name in `firing`; coding: of what is sent; numbers: the settings that the loop takes; memory: how many
+    numbers a neuron remembers besides the membrane that events charge."""
+
+    loop: str
+    coding: Coding
+    numbers: tuple[float, ...]
+    memory: int
+
+
+def rule_of(neuron: Spiking) -> Rule | None:
+    """How neurons with thresholds of 1 fire; None for those that have no loop here, plain ones among them."""
+    if isinstance(neuron, SignedFire):
+        return Rule("signed", SIGNED, (neuron.lower, float(neuron.clamp)), memory=1)
+    if isinstance(neuron, BurstFire):
+        return Rule("burst", bursts(neuron.most), (float(neuron.most),), memory=0)
+    if isinstance(neuron, DifferentialFire):
+        return Rule("differential", changes(neuron.levels), (SLACK,), memory=3)
+    return None
