@@ -1,7 +1,10 @@
-"""Neurons of all kinds: a step in one compiled pass over memory against several passes of torch, and the plain kind."""
+"""Neurons of all kinds against the plain kind, and each in one pass against several: a step in one compiled pass over
+memory against several of torch, and parallel neurons with one pass of each layer against one at each step.
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from unittest.mock import patch
 
@@ -21,8 +24,11 @@ KINDS = {
     "signed, a threshold a channel": "ftbc-signed",
     "burst": "burst",
     "differential": "differential",
+    "parallel, on whole sums": "parallel-relu",
 }
 """Recipes whose neurons are measured, without their calibration."""
+
+_LAYERWISE = importlib.import_module("ftbc.simulate.layerwise")  # the package has the function under that name
 
 
 def run(settings: Settings) -> None:
@@ -69,7 +75,7 @@ def run(settings: Settings) -> None:
 
 def _in_several_passes(call: Callable[[], object]) -> Callable[[], object]:
     def plainly() -> object:
-        with patch("ftbc.neuron.one_pass._loops", lambda: None):
+        with patch("ftbc.neuron.one_pass._loops", lambda: None), patch.object(_LAYERWISE, "needs", lambda *_: None):
             return call()
 
     return plainly

@@ -212,7 +212,7 @@ def calibration(rows: Sequence[Row]) -> str:
 
 def kinds(rows: Sequence[Row]) -> str:
     """Neurons of other kinds than the usual one."""
-    ways = {"over": "several passes of torch", "over_usual": "plain neurons"}
+    ways = {"over": "several passes", "over_usual": "plain neurons"}
     counts = _distinct(rows, "threads")
     header = ["neurons", *(f"over {words}, {_threads(count)}" for words in ways.values() for count in counts)]
     lines = []

@@ -31,6 +31,7 @@ from ftbc.simulate.early_exit import require_rule
 from ftbc.simulate.event.cells import numbers_by_layer
 from ftbc.simulate.layerwise import Observer
 from ftbc.simulate.schedule import together
+from ftbc.simulate.sums import needs
 
 if TYPE_CHECKING:
     from ftbc.simulate.event.engine import EventEngine
@@ -113,9 +114,10 @@ class SpikingNetwork(nn.Module):
         "layerwise" (all steps of a layer at once), "stepwise" (memory independent of T; not for neurons that need
         several steps at once) or "event" (only spikes that occurred are propagated: the fastest on a CPU; needs the
         extra ``fast``). All give the same spikes; "event" adds in another order, which in floating point may round a
-        membrane to the other side of the threshold, but never does in a `rounded` network. observe: see
-        `simulate.layerwise`, with that engine only. head: apply the softmax, sigmoid ... that the network may end
-        with. A network that is being stepped is put to rest.
+        membrane to the other side of the threshold, but never does in a `rounded` network. Neurons that look at whole
+        sums alone (`neuron.Parallel`) are not run on events, but by "layerwise", in one pass (`simulate/sums.py`).
+        observe: see `simulate.layerwise`, with that engine only. head: apply the softmax, sigmoid ... that the network
+        may end with. A network that is being stepped is put to rest.
         """
         self.reset()
         self._check(x, time_first)
@@ -125,7 +127,7 @@ class SpikingNetwork(nn.Module):
         steps = len(x) if time_first else self.extra_steps + self.steps
         if engine == "stepwise":
             outputs = _collect(stepwise(self.graph, x, steps, time_first), steps)
-        elif engine == "event":
+        elif engine == "event" and needs(self.graph, time_first) is None:
             outputs = self._event_engine(time_first).run(x, steps, time_first)
         else:
             outputs = layerwise(self.graph, x, steps, time_first, observe)

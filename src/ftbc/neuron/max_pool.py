@@ -49,3 +49,7 @@ class SpikingMaxPool(Temporal):
         before = torch.zeros_like(largest[0]) if self.sent is None else self.sent
         self.total, self.sent = totals[-1], largest[-1]
         return largest - torch.cat([before.unsqueeze(0), largest[:-1]])
+
+    def mean_sent(self, z: Tensor) -> Tensor:
+        """What is sent on average from rest, ``[N, ...]``, for a mean input: its maximum. No state is touched."""
+        return self._pool(z)

@@ -77,19 +77,28 @@ class ParallelFire(Spiking):
     def run(self, x: Tensor) -> Tensor:
         if self.t:
             raise InputError("neurons that see all steps at once got them in parts: choose the engine 'layerwise'")
-        self._require(len(x))
+        counts = self.counts(x.sum(0), len(x))
         self.t = len(x)
-        counts, size = self.counts(x.sum(0), len(x)), self.spread(self.size)
-        spikes = room_for(x)
-        for k, spike in enumerate(spikes, 1):
-            torch.mul(counts >= k, size, out=spike)
-        return spikes
+        return self._train(counts, room_for(x))
 
     def counts(self, total: Tensor, steps: int) -> Tensor:
         """How many spikes are sent in ``steps`` steps, ``[N, ...]``, for the sum of their currents."""
-        charge = total + self.spread(self.initial) + self.spread(self.bias[:steps].sum(0))
-        return (charge / self.spread(self.threshold)).floor_().clamp_(0, steps)
+        self._require(steps)
+        start = self.spread(self.initial) + self.spread(self.bias[:steps].sum(0))
+        return (total + start).div_(self.spread(self.threshold)).floor_().clamp_(0, steps)
 
-    def mean_sent(self, z: Tensor) -> Tensor:
-        """What is sent on average over all steps, ``[N, ...]``, for a mean current."""
-        return self.counts(z * self.steps, self.steps) * (self.spread(self.size) / self.steps)
+    def mean_sent(self, z: Tensor, steps: int | None = None) -> Tensor:
+        """What is sent on average over ``steps`` steps, by default all, ``[N, ...]``, for a mean current."""
+        steps = self.steps if steps is None else steps
+        return self.counts(z * steps, steps).mul_(self.spread(self.size) / steps)
+
+    def sent(self, z: Tensor, steps: int) -> Tensor:
+        """What is sent at each of ``steps`` steps, ``[T, N, ...]``, for a mean current; no state is touched."""
+        return self._train(self.counts(z * steps, steps), room_for(z.expand(steps, *z.shape)))
+
+    def _train(self, counts: Tensor, spikes: Tensor) -> Tensor:
+        """Write so many spikes into the first steps of ``[T, N, ...]``."""
+        size = self.spread(self.size)
+        for k, spike in enumerate(spikes, 1):
+            torch.mul(counts >= k, size, out=spike)
+        return spikes

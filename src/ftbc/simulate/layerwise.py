@@ -2,7 +2,8 @@
 
 A layer's input over all steps is known before the layer runs, because spikes only travel forward. Memory grows with
 the steps that are taken at once, so long runs are cut into chunks of time, between which the membranes carry over. A
-layer that needs its first steps together (`Temporal.together`) finds them in the first chunk.
+layer that needs its first steps together (`Temporal.together`) finds them in the first chunk. Where neurons ask for
+the sum of their currents alone, most layers run once for all steps, as `sums` explains.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ftbc.simulate.cache import budget
 from ftbc.simulate.padding import without_pads
 from ftbc.simulate.prepared import prepared
 from ftbc.simulate.schedule import read_once, rest, together, value_of, varying
+from ftbc.simulate.sums import needs, on_sums
 from ftbc.threads import over_images
 
 _WORTH_A_THREAD = 1 << 16
@@ -44,23 +46,34 @@ def layerwise(
     may take over the images and steps taken at once; by default `cache.budget`.
     """
     keep_what_is_freed()
+    needed = None
     if observe is None:
         graph = without_pads(graph)
-    (images, chunk), dim = portion(graph, steps, room), 1 if time_first else 0
+        needed = needs(graph, time_first)
+    if needed is None:
+        passes, (images, chunk) = steps, portion(graph, steps, room)
+    else:
+        passes, images, chunk = 1, needed.images(graph, steps, room), 1
+    dim = 1 if time_first else 0
     count = x.shape[dim]
     if observe is None:
-        calls = -(-count // images) * -(-steps // chunk)
+        calls = -(-count // images) * -(-passes // chunk)
         graph = prepared(graph, varying(graph, time_first), min(images, count) * chunk, calls)
+
+    def run(own: Graph, part: Tensor) -> Tensor:
+        if needed is not None:
+            return on_sums(own, needed, part, steps, time_first)
+        return _in_chunks(own, part, steps, chunk, time_first, observe)
 
     def share(first: int, last: int) -> list[Tensor]:
         own = graph if last - first == count else twin(graph)
         portions = -(-(last - first) // images)
         parts = x.narrow(dim, first, last - first).tensor_split(portions, dim)  # of much the same size
-        return [_in_chunks(own, part, steps, chunk, time_first, observe) for part in parts]
+        return [run(own, part) for part in parts]
 
     # A thread for each share of the images loses less than torch's own, which meet after every operation.
     side_by_side = observe is None and x.device.type == "cpu" and not torch.is_grad_enabled()
-    work = sum(torch.Size(node.shape).numel() for node in graph.of_type(Temporal)) * steps * count
+    work = sum(torch.Size(node.shape).numel() for node in graph.of_type(Temporal)) * passes * count
     shares = over_images(share, count, work // _WORTH_A_THREAD) if side_by_side else [share(0, count)]
     return torch.cat([output for outputs in shares for output in outputs], 1)
 
