@@ -43,7 +43,8 @@ _Loop = TypeVar("_Loop", bound=Callable[..., Any])
 def compiled(loop: _Loop) -> _Loop:
     """A loop compiled at its first call that lets go of the interpreter's lock; kept on disk, where there is room.
 
-    It divides as numpy does: to ask before each division whether it is by zero would keep a loop from being vector code.
+    It divides as numpy does: to ask before each division whether it is by zero would keep a loop from being vector
+    code.
     """
     try:
         return numba.njit(nogil=True, error_model="numpy", cache=True)(loop)

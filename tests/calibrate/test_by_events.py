@@ -11,16 +11,17 @@ from ftbc import FTBC
 from ftbc.calibrate import by_events
 from ftbc.calibrate.by_events import ByEvents
 from ftbc.measure.machine import threads as using_threads
-from ftbc.neuron import IntegrateFire, Signed
+from ftbc.neuron import Burst, Differential, IntegrateFire, Kind, Plain, Signed, Spiking
 from ftbc.recipe import Recipe
 from ftbc.simulate.event import corrected
+from ftbc.threshold import Maximum
 from ftbc.threshold.activations import Grain
 from tests.calibrate.support import STEPS, make_calibration, make_images
 from tests.networks import INPUT_SHAPE, NETWORKS
 
 pytest.importorskip("numba")
 
-GRAINS: tuple[Grain, ...] = ("channel", "layer")
+GRAINS: tuple[Grain, ...] = ("channel", "layer", "neuron")
 
 
 @pytest.fixture(autouse=True)
@@ -56,12 +57,13 @@ def _both_ways(monkeypatch: pytest.MonkeyPatch, convert) -> tuple[ftbc.SpikingNe
 
 @pytest.mark.parametrize("name", [*NETWORKS, "wide"])
 @pytest.mark.parametrize("grain", GRAINS)
-def test_events_give_what_steps_give(name: str, grain: Grain, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [Plain(), Signed(lower=0.0), Burst(3)], ids=["plain", "signed", "burst"])
+def test_events_give_what_steps_give(name: str, grain: Grain, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several iterations and batches, whose images fill no cache evenly; in float64 no spike differs."""
     network, images = _network(name), torch.rand(42, *INPUT_SHAPE, dtype=torch.float64)
-    method = ftbc.recipe("ftbc", calibrate=(FTBC(iterations=3, batch=19, grain=grain),))
+    method = ftbc.recipe("ftbc", neuron=kind, calibrate=(FTBC(iterations=3, batch=19, grain=grain),))
     fast, slow = _both_ways(monkeypatch, lambda: ftbc.convert(network, images, STEPS, method))
-    for one, other in zip(fast.graph.of_type(IntegrateFire), slow.graph.of_type(IntegrateFire), strict=True):
+    for one, other in zip(fast.graph.of_type(Spiking), slow.graph.of_type(Spiking), strict=True):
         assert one.module.bias.abs().max() > 0
         torch.testing.assert_close(one.module.bias, other.module.bias, rtol=1e-12, atol=1e-13)
     torch.testing.assert_close(fast(images), slow(images), rtol=0, atol=1e-11)
@@ -87,12 +89,13 @@ def test_a_layer_that_fires_often_is_computed_densely(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     "method",
     [
-        ftbc.recipe("ftbc", calibrate=(FTBC(iterations=1, grain="neuron"),)),
-        ftbc.recipe("ftbc", neuron=Signed(), calibrate=(FTBC(iterations=1),)),
+        ftbc.recipe("ftbc", threshold=Maximum("neuron"), calibrate=(FTBC(iterations=1),)),
+        ftbc.recipe("ftbc", neuron=Differential(2), calibrate=(FTBC(iterations=1),)),
     ],
+    ids=["thresholds of neurons", "changes"],
 )
-def test_what_has_no_counts_by_channel_goes_step_by_step(method: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ByEvents, "__init__", lambda *_: pytest.fail("ran on events"))
+def test_what_has_no_counts_goes_step_by_step(method: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ByEvents, "correct", lambda *_: pytest.fail("ran on events"))
     ftbc.convert(_network("residual"), make_images(12), STEPS, method)
 
 

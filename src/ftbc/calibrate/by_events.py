@@ -1,7 +1,7 @@
 """A calibration of one step after another on events: only spikes that occurred are propagated (the extra ``fast``).
 
-`FTBC` asks at each layer and step how much would be sent, moves the bias, and lets the neurons fire. Where all neurons
-are plain and the network is on the CPU, the event engine does that for it, layer by layer in the place of step by step:
+`FTBC` asks at each layer and step how much would be sent, moves the bias, and lets the neurons fire. Where the event
+engine takes all neurons, and spikes tell values, it does that for it, layer by layer in the place of step by step:
 a layer reads spikes of the layers before it alone, and b[t] only what happened up to t, so that both give the same.
 """
 
@@ -16,7 +16,9 @@ from torch import Tensor
 from ftbc.calibrate.base import Calibration
 from ftbc.graph.ir import Node
 from ftbc.neuron.integrate_fire import IntegrateFire
+from ftbc.neuron.spiking import Spiking
 from ftbc.simulate.event import available
+from ftbc.simulate.event.rules import rule_of
 
 if TYPE_CHECKING:
     from ftbc.simulate.event.corrected import CorrectedEngine
@@ -35,7 +37,7 @@ class ByEvents:
         self._calibration = calibration
         self._engine = engine
         # What the engine's own constants were made with: they change by what the biases have changed since.
-        self._begun = {node.name: _plain(node).bias.double().clone() for node in calibration.neurons()}
+        self._begun = {node.name: _neurons(node).bias.double().clone() for node in calibration.neurons()}
 
     @classmethod
     def of(cls, calibration: Calibration, means: Mapping[str, Tensor], batch: int, batches: int) -> ByEvents | None:
@@ -44,14 +46,14 @@ class ByEvents:
         means: what each layer is to send on average, from which follows how many events there will be.
         """
         neurons, kinds = calibration.neurons(), (torch.float32, torch.float64)
-        plain = all(type(node.module) is IntegrateFire and node.module.bias.ndim == 2 for node in neurons)
+        known = all(_has_counts(_neurons(node)) for node in neurons)
         here = all(tensor.is_cpu and tensor.dtype in kinds for tensor in calibration.snn.tensors())
         work = sum(torch.Size(node.shape).numel() for node in neurons) * calibration.steps * batch * batches
-        if not (plain and here and available()) or work < WORTH:
+        if not (known and here and available()) or work < WORTH:
             return None
         from ftbc.simulate.event.corrected import CorrectedEngine
 
-        rates = {node.name: float((means[node.name] / _plain(node).threshold).mean()) for node in neurons}
+        rates = {node.name: _rate(_neurons(node), means[node.name]) for node in neurons}
         engine = CorrectedEngine(calibration.snn, rates)
         return cls(calibration, engine) if engine.takes(calibration.steps, batch) else None
 
@@ -60,15 +62,30 @@ class ByEvents:
         snn, team = self._calibration.snn, self._calibration.team
 
         def choose(name: str, t: int, counts: Tensor) -> Tensor:
-            neuron = _plain(snn[name])
-            places = len(x) * torch.Size(snn[name].shape).numel() // len(counts)
+            neuron, constants = _neurons(snn[name]), self._engine.constants(name)[t]
+            if constants.ndim > 1:  # a bias for each neuron; the engine takes every item for a plane
+                counts = counts.view(snn[name].shape)
+            places = len(x) * torch.Size(snn[name].shape).numel() // counts.numel()
             rule(snn[name], t, neuron.mean_of_counts(counts, places, team))
-            moved = (neuron.bias[t].double() - self._begun[name][t]) / neuron.threshold.double()
-            return self._engine.constants(name)[t] + moved
+            moved = neuron.bias[t].double() - self._begun[name][t]
+            theta = neuron.threshold.double()
+            return constants + (moved / (neuron.spread(theta) if moved.ndim > 1 else theta)).view_as(constants)
 
         self._engine.correct(x, self._calibration.steps, choose)
 
 
-def _plain(node: Node) -> IntegrateFire:
-    assert isinstance(node.module, IntegrateFire)
+def _neurons(node: Node) -> Spiking:
+    assert isinstance(node.module, Spiking)
     return node.module
+
+
+def _has_counts(neurons: Spiking) -> bool:
+    """Whether the mean of what they send follows from the number of their spikes."""
+    rule = rule_of(neurons)
+    values = type(neurons) is IntegrateFire if rule is None else not rule.coding.changes
+    return values and neurons.threshold.ndim == 1
+
+
+def _rate(neurons: Spiking, means: Tensor) -> float:
+    theta = neurons.threshold if means.ndim == 1 else neurons.spread(neurons.threshold)
+    return float((means / theta).mean())

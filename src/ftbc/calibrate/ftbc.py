@@ -71,10 +71,9 @@ class FTBC(Piece):
             widen_bias(node, self.grain)
         total = self.iterations
         aims = None if self.grain == "neuron" else self._aims(calibration)
-        events = None
-        if aims is not None:
-            means, batch = _chosen(aims, slice(None)), min(self.batch, len(calibration.images))
-            events = ByEvents.of(calibration, means, batch, total * self.batches)
+        batch = min(self.batch, len(calibration.images))
+        means = self.targets(calibration, calibration.images[:batch]) if aims is None else _chosen(aims, slice(None))
+        events = ByEvents.of(calibration, means, batch, total * self.batches)
         for iteration in range(total):
             for chosen in calibration.draw(self.batch, self.batches):
                 x = calibration.part(chosen)

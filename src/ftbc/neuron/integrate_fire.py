@@ -51,11 +51,6 @@ class IntegrateFire(Spiking):
             counts = spike_counts(x, self.spread(theta), v, self.spread(b))
         return self.mean_of_counts(counts, x.numel() // len(counts), team)
 
-    def mean_of_counts(self, counts: Tensor, places: int, team: Team = ALONE) -> Tensor:
-        """The mean output, shaped as a row of the bias, if so many of the ``places`` neurons of each channel fire."""
-        means = self.threshold * team.mean(counts, places).to(self.threshold.dtype)
-        return means.mean().reshape(1) if self.bias[0].numel() == 1 else means
-
     def run(self, x: Tensor) -> Tensor:
         return self._run(x)
 

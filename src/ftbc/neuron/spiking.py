@@ -108,6 +108,15 @@ class Spiking(Temporal):
         self.t = t
         return mean_over(output, self.bias[t], team)
 
+    def mean_of_counts(self, counts: Tensor, places: int, team: Team = ALONE) -> Tensor:
+        """The mean output, shaped as a row of the bias, if the spikes of each channel, or neuron, add up to so many.
+
+        places: how many neurons, over all images, each count is of.
+        """
+        theta = self.threshold if counts.ndim == 1 else self.spread(self.threshold)
+        means = theta * team.mean(counts, places).to(theta.dtype)
+        return means.mean().reshape(1) if self.bias[0].numel() == 1 else means
+
     def membrane(self, x: Tensor) -> Tensor:
         """The membrane before this step, for currents of this shape."""
         return self.spread(self.initial).expand_as(x) if self.v is None else self.v

@@ -32,10 +32,11 @@ LARGEST = (1 << 15) - 1
 class Cell:
     """A neuron layer with thresholds of 1 and all that leads to it.
 
-    bias: ``[T, channels]``, the constants of the paths included; initial: ``[channels]`` or, like ``own``, for each neuron;
-    own: biases ``[T, ...]`` of each neuron besides, if they have any; grid: the scale at which all numbers are whole, or 0;
-    room: how large a membrane (times grid) may be so that the next step still fits 16 bits; step: what the current is
-    rounded to multiples of when it arrives, 0 if it is taken as it is; rule: how neurons that are not plain ones fire.
+    bias: ``[T, channels]``, the constants of the paths included; initial: ``[channels]`` or, like ``own``, for each
+    neuron; own: biases ``[T, ...]`` of each neuron besides, if they have any; grid: the scale at which all numbers are
+    whole, or 0; room: how large a membrane (times grid) may be so that the next step still fits 16 bits; step: what the
+    current is rounded to multiples of when it arrives, 0 if it is taken as it is; rule: how neurons that are not plain
+    ones fire.
     """
 
     name: str
@@ -196,7 +197,7 @@ def _cell(node: Node, reached: Reached, graph: Graph) -> Cell:
     room = LARGEST - grid * worst(paths, bias, own) if grid else 0.0
     usable = room > 2 * grid and room >= grid * float(initial.abs().max())
     cell = Cell(node.name, node.shape, paths, bias, initial, grid if usable else 0, room, own=own, rule=rule)
-    return _rounding_itself(cell, graph) if usable and own is None else cell
+    return _rounding_itself(cell, graph) if usable else cell
 
 
 def _rounding_itself(cell: Cell, graph: Graph) -> Cell:

@@ -1,11 +1,12 @@
 """How what neurons send is written in bits: planes of spikes, each of which counts a number of its own.
 
-A plain neuron sends nothing or 1, a bit. A signed one also sends -1: a plane of bits for spikes that count 1, and one for
-those that count -1. A burst of n spikes is n in binary digits, planes that count 1, 2, 4 ...; a change of one of several
-sizes has a plane for each size and sign. Synapses are linear, so that each plane acts like a source of plain spikes whose
-weights are multiplied by what it counts.
+A plain neuron sends nothing or 1, a bit. A signed one also sends -1: a plane of bits for spikes that count 1, and one
+for those that count -1. A burst of n spikes is n in binary digits, planes that count 1, 2, 4 ...; a change of one of
+several sizes has a plane for each size and sign. Synapses are linear, so that each plane acts like a source of plain
+spikes whose weights are multiplied by what it counts.
 
-*Changes* (`neuron/differential.py`). With d[t] what is sent and r[t] the mean of the values y[1] .. y[t] that it stands for,
+*Changes* (`neuron/differential.py`). With d[t] what is sent and r[t] the mean of the values y[1] .. y[t] that it stands
+for,
 
     y[t] = r[t-1] + d[t] ,     r[t] = r[t-1] + d[t] / t
 

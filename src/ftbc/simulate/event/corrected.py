@@ -1,8 +1,8 @@
 """The event engine for networks whose biases are still being chosen, each when the membranes of its step are charged.
 
-What a calibration such as FTBC needs to know at step t is how many neurons of each channel would fire with the bias
-that there is. All steps of a layer run before the next layer, as in the engine itself; only the images of a batch go
-through the steps of a layer together.
+What a calibration such as FTBC needs to know at step t is how much each channel, or each neuron, would send with the
+bias that there is. All steps of a layer run before the next layer, as in the engine itself; only the images of a batch
+go through the steps of a layer together.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ MOST_BYTES = 1 << 29
 """Of one value over all steps of a batch: if it would be larger, step by step is the better way."""
 
 Choose = Callable[[str, int, Tensor], Tensor]
-"""The bias of a layer at step t, ``[channels]`` in units of its thresholds, given how many neurons would fire."""
+"""The bias of a layer at step t, in units of its thresholds, given the sum of what would be sent, in spikes: both
+``[channels]`` or, where each neuron has a bias, ``[channels, rows, columns]``."""
 
 
 class CorrectedEngine(EventEngine):
@@ -41,8 +42,10 @@ class CorrectedEngine(EventEngine):
         return on_events and images * self._largest(steps) <= MOST_BYTES
 
     def constants(self, name: str) -> Tensor:
-        """All that a layer's membranes gain at each step whatever fires, ``[T, channels]``: its bias and others."""
-        return self.plan.cells[name].bias
+        """What a layer's membranes gain at each step whatever fires, ``[T, channels]``, its bias and others; or the
+        biases of its neurons alone, ``[T, channels, rows, columns]``."""
+        cell = self.plan.cells[name]
+        return cell.bias if cell.own is None else cell.own
 
     def correct(self, x: Tensor, steps: int, choose: Choose) -> None:
         """Run a batch from rest."""

@@ -152,14 +152,8 @@ class EventEngine:
 
     def _current(self, cell: Cell, dense: dict[str, Tensor], steps: int) -> Tensor | None:
         values = [dense[name] for name in cell.currents]
-        if any(name in self.changing for name in cell.currents) or (values and cell.own is not None):
+        if any(name in self.changing for name in cell.currents):
             values = [self._over_time(name, dense, steps, cell.name) for name in cell.currents]
-        if values and cell.own is not None:
-            own = cell.own[:steps].to(self.dtype).unsqueeze(1)
-            values = [
-                (values[0].unflatten(0, (steps, -1)) + own.view(steps, 1, *cell.shape)).flatten(0, 1),
-                *values[1:],
-            ]
         return None if not values else torch.stack(values).sum(0) if len(values) > 1 else values[0]
 
     def _fire(self, name: str, packed: dict[str, Packed], current: Tensor | None, steps: int, images: int) -> Packed:

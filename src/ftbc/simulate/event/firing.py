@@ -1,14 +1,14 @@
 """How charged membranes of neurons other than plain ones fire on events: a compiled loop for each `Rule`.
 
-Each does to one row of pixels after another what `_fire` of its kind (`neuron/`) does to whole tensors, with thresholds of
-1, and writes what is sent as bits (`coding`). The equations stand there; plain neurons fire in `kernel`. Loops over all
-channels of a row are long enough to become vector code.
+Each does to one row of pixels after another what `_fire` of its kind (`neuron/`) does to whole tensors, with thresholds
+of 1, and writes what is sent as bits (`coding`). The equations stand there; plain neurons fire in `kernel`. Loops over
+all channels of a row are long enough to become vector code.
 
 Arguments of all loops: v, membranes that events have charged, ``[N, cells]``; memory: what else neurons remember,
-``[numbers, N, cells]``; x: currents ``[N or 1, T or 1, rows, columns, channels]`` besides; b: bias of the step; words: where
-spikes go, ``[N, T, rows, columns, planes * words]``; place: rows, columns, cells from one row of membranes to the next, the
-first cell that fires, the block's word in a plane, and the words of a plane; numbers: the rule's; t: the step; then the
-first image, and the one behind the last.
+``[numbers, N, cells]``; x: currents ``[N or 1, T or 1, rows, columns, channels]`` besides; b: bias of the step; words:
+where spikes go, ``[N, T, rows, columns, planes * words]``; place: rows, columns, cells from one row of membranes to the
+next, the first cell that fires, the block's word in a plane, and the words of a plane; numbers: the rule's; t: the
+step; then the first image, and the one behind the last.
 """
 
 # pyright: reportCallIssue=false

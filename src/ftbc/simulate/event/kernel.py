@@ -174,8 +174,8 @@ def layer_kernel(element: str, channels: int) -> Callable[..., None]:
         shape: rows and columns of the output, bytes of a row of membranes, bytes from the first membrane to the first
         that is read, bytes of a pixel of the output, the threshold (1 or, for int16, the scale); v: membranes ``[N,
         cells]``, with margins that nobody reads, or ``[1, cells]`` for all images in turn, if no half is left for
-        another call; start: ``[channels]`` or ``[cells]``; bias: ``[T, 64]`` and peak: ``[64]``, repeated to fill a word; out: address
-        of the first word, bytes of an image, of a step.
+        another call; start: ``[channels]`` or ``[cells]``; bias: ``[T, 64]`` and peak: ``[64]``, repeated to fill a
+        word; out: address of the first word, bytes of an image, of a step.
         """
         _ = revision
         height, width, v_row, out_pixel = shape[0], shape[1], np.uint64(shape[2]), np.uint64(shape[4])

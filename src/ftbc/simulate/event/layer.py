@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from ftbc.graph.ir import Shape
 from ftbc.simulate.event.cells import Cell
-from ftbc.simulate.event.firing import firing
 from ftbc.simulate.event.jobs import Job, jobs_of
 from ftbc.simulate.event.kernel import (
     BITS,
@@ -38,9 +38,9 @@ from ftbc.simulate.event.kernel import (
     layer_kernel,
     put_scaled,
 )
+from ftbc.simulate.event.neurons import Place, RuledNeurons
 from ftbc.simulate.event.packed import Packed, Pool, digits, pooled_shape
 from ftbc.simulate.event.paths import plane
-from ftbc.simulate.event.rules import Rule
 from ftbc.simulate.event.vector import in_stacks
 from ftbc.threads import over_images
 from ftbc.vectors import Block
@@ -68,13 +68,13 @@ class _Part:
 class _PartOfRun:
     """What the kernel is given for a block of channels: jobs, currents and shape; start and bias; where spikes go.
 
-    fire: for neurons that are not plain, lets some images' charged membranes fire at a step.
+    neurons: those that are not plain.
     """
 
     given: tuple[np.ndarray, np.ndarray, np.ndarray]
     constants: tuple[np.ndarray, np.ndarray]
     sent: np.ndarray
-    fire: Fire | None
+    neurons: RuledNeurons | None
 
 
 @dataclass
@@ -84,14 +84,12 @@ class _Run:
     out: Packed
     parts: list[_PartOfRun]
     worth: int
+    currents: np.ndarray | None
     held: object
 
 
-Fire: TypeAlias = Callable[[np.ndarray, int, int, int], None]
-"""Called with the membranes ``[N, cells]``, the step, the first image, and the one behind the last."""
-
 Correct: TypeAlias = Callable[[int, np.ndarray], Tensor]
-"""The bias ``[channels]`` of step t, given how many neurons of each channel would fire with the one that there is."""
+"""The bias of step t, for each channel or neuron, given the sum of what they would send with the one that there is."""
 
 
 class EventLayer:
@@ -197,9 +195,8 @@ class EventLayer:
         run = self._prepared(sources, current, steps, images)
         if self.cell.rule is not None:
             for part in run.parts:
-                over_images(
-                    functools.partial(self._step_by_step, part, self._membranes(images), steps), images, run.worth
-                )
+                share = functools.partial(self._step_by_step, part, self._membranes(images), steps)
+                over_images(share, images, run.worth)
             return run.out, 0.0
         peak = 0.0
         for part in run.parts:
@@ -215,14 +212,25 @@ class EventLayer:
         return run.out, peak
 
     def _step_by_step(self, part: _PartOfRun, v: np.ndarray, steps: int, first: int, last: int) -> None:
-        """All steps of neurons that are not plain, a few images after another: charge, then fire."""
-        assert part.fire is not None
-        seen = _aligned(np.zeros(64), self.element)
+        """All steps of neurons that are not plain, a few images after another."""
         for begin in range(first, last, _IN_CACHE):
             end = min(begin + _IN_CACHE, last)
             for t in range(steps):
-                self.kernel(*part.given, v, *part.constants, seen, part.sent, 2 * t, 2 * t + 1, begin, end)
-                part.fire(v, t, begin, end)
+                self._charge(part, v, t, begin, end)
+                self._fire(part, v, t, begin, end)
+
+    def _charge(self, part: _PartOfRun, v: np.ndarray, t: int, first: int, last: int) -> None:
+        """Bring the events of step t to the membranes ``[N, cells]`` of some images."""
+        seen = _aligned(np.zeros(64), self.element)
+        self.kernel(*part.given, v, *part.constants, seen, part.sent, 2 * t, 2 * t + 1, first, last)
+
+    def _fire(self, part: _PartOfRun, v: np.ndarray, t: int, first: int, last: int) -> None:
+        """Let charged membranes fire at step t."""
+        if part.neurons is not None:
+            part.neurons.fire(v, t, first, last)
+            return
+        seen = _aligned(np.zeros(64), self.element)
+        self.kernel(*part.given, v, *part.constants, seen, part.sent, 2 * t + 1, 2 * t + 2, first, last)
 
     def run_corrected(
         self, sources: dict[str, Packed], current: Tensor | None, steps: int, images: int, correct: Correct
@@ -231,29 +239,56 @@ class EventLayer:
         run = self._prepared(sources, current, steps, images)
         membranes = [self._membranes(images) for _ in run.parts]
         for t in range(steps + 1):
-            counts = []
-            for part, v in zip(run.parts, membranes, strict=True):
-                share = functools.partial(self._between, part, v, t, steps)
-                counts.append(sum(over_images(share, images, run.worth // steps)))
+            sums = []
+            for index, (part, v) in enumerate(zip(run.parts, membranes, strict=True)):
+                share = functools.partial(self._between, run.out, index, part, v, t, steps)
+                sums.append(sum(over_images(share, images, run.worth // steps)))
             if t < steps:
-                bias = correct(t, np.concatenate(counts)[: plane(self.cell.shape)[0]])
-                for kept, begin in zip(self.parts, self._begins(), strict=True):
-                    kept.bias[t] = self._repeated(bias, begin)
+                self._set_bias(t, correct(t, np.concatenate(sums)[: plane(self.cell.shape)[0]]), run.currents)
         return run.out
 
-    def _between(self, part: _PartOfRun, v: np.ndarray, t: int, steps: int, first: int, last: int) -> np.ndarray:
-        """Fire step t - 1 and charge step t; then how many neurons of each channel would fire."""
-        halves = max(0, 2 * t - 1), min(2 * t + 1, 2 * steps)
-        seen, reached = (_aligned(np.zeros(64), self.element) for _ in range(2))
-        counts = np.zeros(self.block.channels)
+    def _set_bias(self, t: int, bias: Tensor, currents: np.ndarray | None) -> None:
+        """Let a bias for each channel, or for each neuron, be that of step t; currents: those of the run."""
+        if self.own is None:
+            for kept, begin in zip(self.parts, self._begins(), strict=True):
+                kept.bias[t] = self._repeated(bias, begin)
+            return
+        before = self.own[0, t].copy()
+        self.own[0, t] = self._currents(bias.unsqueeze(0), 1, 1)[0, 0]
+        if currents is not None and currents is not self.own:
+            currents[:, t] += self.own[0, t] - before
+
+    def _between(
+        self, out: Packed, index: int, part: _PartOfRun, v: np.ndarray, t: int, steps: int, first: int, last: int
+    ) -> np.ndarray:
+        """Fire step t - 1 and charge step t; then the sum of what would be sent."""
+        total = np.zeros(1)
         for begin in range(first, last, _IN_CACHE):
             end = min(begin + _IN_CACHE, last)
-            self.kernel(*part.given, v, *part.constants, seen, part.sent, *halves, begin, end)
+            if t > 0:
+                self._fire(part, v, t - 1, begin, end)
             if t < steps:
-                reached[:] = 0
-                self.counter(*part.given[1:], v, part.constants[1], reached, t, begin, end)
-                counts += reached[: self.block.channels]
-        return counts
+                self._charge(part, v, t, begin, end)
+                total = total + self._would_send(out, index, part, v, t, begin, end)
+        return total
+
+    def _would_send(
+        self, out: Packed, index: int, part: _PartOfRun, v: np.ndarray, t: int, first: int, last: int
+    ) -> np.ndarray:
+        """The sum, over some images, of what each channel of charged membranes would send or, where each neuron has a
+        bias, of what each neuron would: ``[channels]`` or ``[channels, rows, columns]``."""
+        if part.neurons is None and self.own is None:
+            counts = _aligned(np.zeros(64), self.element)
+            self.counter(*part.given[1:], v, part.constants[1], counts, t, first, last)
+            return counts[: self.block.channels].astype(np.float64)
+        # A trial, of which nothing is left but the words that the neurons will write anew.
+        states = [v[first:last]] if part.neurons is None else [v[first:last], *part.neurons.memory[:, first:last]]
+        kept = [state.copy() for state in states]
+        self._fire(part, v, t, first, last)
+        for state, before in zip(states, kept, strict=True):
+            state[:] = before
+        sent = out.of_block(first, last, t, index, self.block.channels).unpack(torch.float32).double()
+        return sent.sum(0 if self.own is not None else (0, 2, 3)).numpy()
 
     def _prepared(self, sources: dict[str, Packed], current: Tensor | None, steps: int, images: int) -> _Run:
         out = Packed.empty(images, steps, self.cell.shape, self.cell.coding)
@@ -261,34 +296,28 @@ class EventLayer:
         shape = np.array(
             [self.rows, self.columns, self.width * self.block.size, self._offset(0, 0), pixel, self.scale], np.int64
         )
-        currents = self.own if current is None else self._currents(current, steps, images)
+        currents = self.own
+        if current is not None:
+            currents = self._currents(current, steps, images)
+            currents = currents if self.own is None else currents + self.own[:, :steps]
         counted = {key: sources[key[0]].pooled(key[1]) for part in self.parts for key in set(part.sources)}
         parts = []
         for index, part in enumerate(self.parts):
             sent = np.array([out.words.ctypes.data + 8 * index, *out.words.strides[:2]], np.int64)
             given = (_addressed(part, counted), self._current_at(currents, index), shape)
-            start, fire = part.start, None
+            start, neurons = part.start, None
             if self.cell.rule is not None:
-                fire = self._firing(self.cell.rule, part, index, currents, out)
-                start = np.zeros_like(start) if out.coding.changes else start  # v holds what arrived alone
-            parts.append(_PartOfRun(given, (start, part.bias), sent, fire))
+                place = self._place(index)
+                neurons = RuledNeurons(self.cell.rule, self.block, place, part.start, part.bias, currents, out)
+                start = np.zeros_like(start) if out.coding.changes else start
+            parts.append(_PartOfRun(given, (start, part.bias), sent, neurons))
         worth = images * steps * self.rows * self.columns * self.block.channels // WORTH_A_THREAD
-        return _Run(out, parts, worth, (currents, counted))
+        return _Run(out, parts, worth, currents, counted)
 
-    def _firing(self, rule: Rule, part: _Part, index: int, currents: np.ndarray | None, out: Packed) -> Fire:
-        """How the neurons of one block of channels fire, with a memory of their own."""
-        fire = firing(rule.loop, self.element, self.block.channels, rule.coding.planes, currents is not None)
-        memory = np.zeros((rule.memory, len(out.words), self.height * self.width * self.block.channels), self.element)
-        if rule.coding.changes:
-            memory[0].reshape(len(out.words), -1, len(part.start))[:] = part.start
-        x = np.empty((1, 1, 1, 1, 0), self.element) if currents is None else currents
-        row, begin = self.width * self.block.channels, self._offset(0, 0) * self.block.channels // self.block.size
-        place = (self.rows, self.columns, row, begin, index, out.words.shape[-1] // rule.coding.planes)
-
-        def fire_step(v: np.ndarray, t: int, first: int, last: int) -> None:
-            fire(v, memory, x, part.bias[t], out.words, place, rule.numbers, t, first, last)
-
-        return fire_step
+    def _place(self, index: int) -> Place:
+        channels = self.block.channels
+        row, begin = self.width * channels, self._offset(0, 0) * channels // self.block.size
+        return Place(self.rows, self.columns, row, begin, self.height * row, index)
 
     def _membranes(self, images: int) -> np.ndarray:
         return _room((images, self.height * self.width * self.block.channels), self.element)
