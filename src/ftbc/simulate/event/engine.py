@@ -16,13 +16,14 @@ from ftbc.neuron.temporal import Temporal
 from ftbc.simulate.event.cells import Cell, plan
 from ftbc.simulate.event.coding import PLAIN
 from ftbc.simulate.event.fingerprint import fingerprint
-from ftbc.simulate.event.layer import WORTH_A_THREAD, EventLayer
+from ftbc.simulate.event.layer import IN_CACHE, WORTH_A_THREAD, EventLayer
 from ftbc.simulate.event.packed import Packed
 from ftbc.simulate.schedule import rest, varying
 from ftbc.threads import over_images
 
 BUDGET = 8 << 20
-"""Bytes of the largest value over the images and steps taken at once."""
+"""Bytes of the largest value over the images and steps taken at once; times `IN_CACHE` for neurons that are not plain,
+whose every step is a call, for so many images."""
 
 
 class EventEngine:
@@ -100,7 +101,8 @@ class EventEngine:
 
     def _portion(self, steps: int) -> int:
         """How many images to take at once, so that the largest value over all steps fits into `BUDGET` bytes."""
-        return max(1, BUDGET // self._largest(steps))
+        by_steps = any(cell.rule is not None for cell in self.plan.cells.values())
+        return max(1, BUDGET * (IN_CACHE if by_steps else 1) // self._largest(steps))
 
     def _largest(self, steps: int) -> int:
         """Bytes of the largest value of an image over all steps."""

@@ -49,7 +49,7 @@ _LINE = 64
 WORTH_A_THREAD = 1 << 14
 """Neuron-steps that are worth a thread of their own."""
 
-_IN_CACHE = 8
+IN_CACHE = 8
 """Images whose membranes stay in the cache from one pass over them to the next."""
 
 
@@ -119,6 +119,7 @@ class EventLayer:
         self.own = None if cell.own is None else self._currents(cell.own.to(cell.bias), len(cell.own), 1)
         self.kernel = layer_kernel(element, self.block.channels)
         self.counter = count_kernel(element, self.block.channels)
+        self._peaks = _aligned(np.zeros(64), element)  # of single steps, which nobody reads: they run in floating point
 
     def _begins(self) -> range:
         return range(0, self.blocks * self.block.channels, self.block.channels)
@@ -213,24 +214,22 @@ class EventLayer:
 
     def _step_by_step(self, part: _PartOfRun, v: np.ndarray, steps: int, first: int, last: int) -> None:
         """All steps of neurons that are not plain, a few images after another."""
-        for begin in range(first, last, _IN_CACHE):
-            end = min(begin + _IN_CACHE, last)
+        for begin in range(first, last, IN_CACHE):
+            end = min(begin + IN_CACHE, last)
             for t in range(steps):
                 self._charge(part, v, t, begin, end)
                 self._fire(part, v, t, begin, end)
 
     def _charge(self, part: _PartOfRun, v: np.ndarray, t: int, first: int, last: int) -> None:
         """Bring the events of step t to the membranes ``[N, cells]`` of some images."""
-        seen = _aligned(np.zeros(64), self.element)
-        self.kernel(*part.given, v, *part.constants, seen, part.sent, 2 * t, 2 * t + 1, first, last)
+        self.kernel(*part.given, v, *part.constants, self._peaks, part.sent, 2 * t, 2 * t + 1, first, last)
 
     def _fire(self, part: _PartOfRun, v: np.ndarray, t: int, first: int, last: int) -> None:
         """Let charged membranes fire at step t."""
         if part.neurons is not None:
             part.neurons.fire(v, t, first, last)
             return
-        seen = _aligned(np.zeros(64), self.element)
-        self.kernel(*part.given, v, *part.constants, seen, part.sent, 2 * t + 1, 2 * t + 2, first, last)
+        self.kernel(*part.given, v, *part.constants, self._peaks, part.sent, 2 * t + 1, 2 * t + 2, first, last)
 
     def run_corrected(
         self, sources: dict[str, Packed], current: Tensor | None, steps: int, images: int, correct: Correct
@@ -263,8 +262,8 @@ class EventLayer:
     ) -> np.ndarray:
         """Fire step t - 1 and charge step t; then the sum of what would be sent."""
         total = np.zeros(1)
-        for begin in range(first, last, _IN_CACHE):
-            end = min(begin + _IN_CACHE, last)
+        for begin in range(first, last, IN_CACHE):
+            end = min(begin + IN_CACHE, last)
             if t > 0:
                 self._fire(part, v, t - 1, begin, end)
             if t < steps:
