@@ -1,5 +1,6 @@
-"""Neurons of all kinds against the plain kind, and each in one pass against several: a step in one compiled pass over
-memory against several of torch, and parallel neurons with one pass of each layer against one at each step.
+"""Neurons of all kinds against the plain kind, each in one pass against several, and on events against `layerwise`: a
+step in one compiled pass over memory against several of torch, and parallel neurons with one pass of each layer against
+one at each step.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from ftbc.recipes import recipe
 
 PLAIN = "mean-square"
 KINDS = {
-    "signed, a threshold each (SNM)": "snm",
-    "signed, a threshold a channel": "ftbc-signed",
-    "burst": "burst",
-    "differential": "differential",
-    "parallel, on whole sums": "parallel-relu",
+    "plain, a potential each (SNN Calibration)": recipe("snnc-potential"),
+    "signed, a threshold each (SNM)": recipe("snm"),
+    "signed, a threshold a channel": recipe("ftbc-signed", calibrate=()),
+    "burst": recipe("burst"),
+    "differential": recipe("differential"),
+    "parallel, on whole sums": recipe("parallel-relu", calibrate=()),
 }
-"""Recipes whose neurons are measured, without their calibration."""
+"""Recipes whose neurons are measured, without calibrations that change nothing in their speed."""
 
 _LAYERWISE = importlib.import_module("ftbc.simulate.layerwise")  # the package has the function under that name
 
@@ -40,19 +42,21 @@ def run(settings: Settings) -> None:
     for count in settings.threads:
         with using_threads(count), torch.no_grad():
             usual = convert(subject.model, x, steps, PLAIN)
-            for what, name in KINDS.items():
-                snn = convert(subject.model, x, steps, recipe(name, calibrate=()))
+            for what, method in KINDS.items():
+                snn = convert(subject.model, x, steps, method)
                 timings = interleaved(
                     {
                         "one pass": Way(lambda snn=snn: snn(x)),
                         "several": Way(_in_several_passes(lambda snn=snn: snn(x))),
                         "usual kind": Way(lambda usual=usual: usual(x)),
+                        "events": Way(lambda snn=snn: snn(x, engine="event")),
                     },
                     settings.repeats,
                 )
                 over = {
                     "over": timings["one pass"].speed_over(timings["several"]),
                     "over_usual": timings["one pass"].speed_over(timings["usual kind"]),
+                    "events": timings["events"].speed_over(timings["one pass"]),
                 }
                 rows.append(
                     {
@@ -67,7 +71,7 @@ def run(settings: Settings) -> None:
                 )
                 print(
                     f"{what}, T = {steps}, {count} threads: {over['over']} x several passes, {over['over_usual']} x "
-                    "the usual kind",
+                    f"the usual kind; on events {over['events']} x that",
                     flush=True,
                 )
     results.write(settings, "kinds", rows)

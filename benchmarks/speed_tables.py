@@ -212,9 +212,13 @@ def calibration(rows: Sequence[Row]) -> str:
 
 def kinds(rows: Sequence[Row]) -> str:
     """Neurons of other kinds than the usual one."""
-    ways = {"over": "several passes", "over_usual": "plain neurons"}
+    ways = {
+        "over": "over several passes",
+        "over_usual": "over plain neurons",
+        "events": "on events, over `layerwise`",
+    }
     counts = _distinct(rows, "threads")
-    header = ["neurons", *(f"over {words}, {_threads(count)}" for words in ways.values() for count in counts)]
+    header = ["neurons", *(f"{words}, {_threads(count)}" for words in ways.values() for count in counts)]
     lines = []
     for kind in _distinct(rows, "kind"):
         own = {row["threads"]: row for row in rows if row["kind"] == kind}

@@ -167,7 +167,9 @@ def _takes_events(node: Node, reached: Reached) -> bool:
     neuron = node.module
     assert isinstance(neuron, Spiking)
     rule = rule_of(neuron)
-    if len(node.shape) > 3 or not neuron.is_unit() or not (rule or isinstance(neuron, IntegrateFire)):
+    # A threshold for each neuron is a factor for each, before and behind: torch computes what lies between.
+    alike = neuron.threshold.ndim == 1 and neuron.is_unit()
+    if len(node.shape) > 3 or not alike or not (rule or isinstance(neuron, IntegrateFire)):
         return False
     # Who receives changes keeps their mean: they cannot be added to values.
     changes = rule is not None and rule.coding.changes
