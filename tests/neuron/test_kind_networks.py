@@ -204,6 +204,14 @@ def test_only_plain_neurons_are_rounded(name: str, refused: Refused) -> None:
     refused(InputError, ("rounded", "Fire"), converted(name).rounded, images())
 
 
+@pytest.mark.parametrize("steps", [1, 2, 8])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_switches_have_the_accuracy_of_rmp(network: str, steps: int) -> None:
+    """TSC tells the spikes of RMP in another way: outputs are equal to the last bit, whatever T."""
+    model, x = NETWORKS[network](), images()
+    assert torch.equal(ftbc.convert(model, x, steps, "tsc")(x), ftbc.convert(model, x, steps, "rmp")(x))
+
+
 def test_switches_can_be_rounded() -> None:
     assert converted("switch").rounded(images())(images()).shape == (STEPS, 6, 5)
 
