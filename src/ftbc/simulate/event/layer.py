@@ -286,8 +286,8 @@ class EventLayer:
         self._fire(part, v, t, first, last)
         for state, before in zip(states, kept, strict=True):
             state[:] = before
-        sent = out.of_block(first, last, t, index, self.block.channels).unpack(torch.float32).double()
-        return sent.sum(0 if self.own is not None else (0, 2, 3)).numpy()
+        sent = out.of_block(first, last, t, index, self.block.channels)
+        return (sent.totals(torch.float64) if self.own is None else sent.unpack(torch.float64)).sum(0).numpy()
 
     def _prepared(self, sources: dict[str, Packed], current: Tensor | None, steps: int, images: int) -> _Run:
         out = Packed.empty(images, steps, self.cell.shape, self.cell.coding)
