@@ -7,7 +7,19 @@ import os
 import time
 from pathlib import Path
 
-from benchmarks import anns, calibration, calibration_memory, engines, growth, kinds, memory, peers, profiles, training
+from benchmarks import (
+    anns,
+    calibration,
+    calibration_memory,
+    engines,
+    growth,
+    kinds,
+    memory,
+    peers,
+    profiles,
+    sparing,
+    training,
+)
 from benchmarks.networks import SUBJECTS
 from benchmarks.settings import Settings
 from ftbc.measure.machine import machine
@@ -18,6 +30,7 @@ PARTS = {
     "peers": peers,
     "growth": growth,
     "kinds": kinds,
+    "sparing": sparing,
     "calibration": calibration,
     "training": training,
     "memory": memory,

@@ -1,11 +1,7 @@
-"""Neurons of all kinds against the plain kind, each in one pass against several, and on events against `layerwise`: a
-step in one compiled pass over memory against several of torch, and parallel neurons with one pass of each layer against
-one at each step.
-"""
+"""Neurons of all kinds: a step in one compiled pass over memory against several passes of torch, and the plain kind."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from unittest.mock import patch
 
@@ -21,16 +17,12 @@ from ftbc.recipes import recipe
 
 PLAIN = "mean-square"
 KINDS = {
-    "plain, a potential each (SNN Calibration)": recipe("snnc-potential"),
-    "signed, a threshold each (SNM)": recipe("snm"),
-    "signed, a threshold a channel": recipe("ftbc-signed", calibrate=()),
-    "burst": recipe("burst"),
-    "differential": recipe("differential"),
-    "parallel, on whole sums": recipe("parallel-relu", calibrate=()),
+    "signed, a threshold each (SNM)": "snm",
+    "signed, a threshold a channel": "ftbc-signed",
+    "burst": "burst",
+    "differential": "differential",
 }
-"""Recipes whose neurons are measured, without calibrations that change nothing in their speed."""
-
-_LAYERWISE = importlib.import_module("ftbc.simulate.layerwise")  # the package has the function under that name
+"""Recipes whose neurons are measured, without their calibration."""
 
 
 def run(settings: Settings) -> None:
@@ -42,21 +34,19 @@ def run(settings: Settings) -> None:
     for count in settings.threads:
         with using_threads(count), torch.no_grad():
             usual = convert(subject.model, x, steps, PLAIN)
-            for what, method in KINDS.items():
-                snn = convert(subject.model, x, steps, method)
+            for what, name in KINDS.items():
+                snn = convert(subject.model, x, steps, recipe(name, calibrate=()))
                 timings = interleaved(
                     {
                         "one pass": Way(lambda snn=snn: snn(x)),
                         "several": Way(_in_several_passes(lambda snn=snn: snn(x))),
                         "usual kind": Way(lambda usual=usual: usual(x)),
-                        "events": Way(lambda snn=snn: snn(x, engine="event")),
                     },
                     settings.repeats,
                 )
                 over = {
                     "over": timings["one pass"].speed_over(timings["several"]),
                     "over_usual": timings["one pass"].speed_over(timings["usual kind"]),
-                    "events": timings["events"].speed_over(timings["one pass"]),
                 }
                 rows.append(
                     {
@@ -71,7 +61,7 @@ def run(settings: Settings) -> None:
                 )
                 print(
                     f"{what}, T = {steps}, {count} threads: {over['over']} x several passes, {over['over_usual']} x "
-                    f"the usual kind; on events {over['events']} x that",
+                    "the usual kind",
                     flush=True,
                 )
     results.write(settings, "kinds", rows)
@@ -79,7 +69,7 @@ def run(settings: Settings) -> None:
 
 def _in_several_passes(call: Callable[[], object]) -> Callable[[], object]:
     def plainly() -> object:
-        with patch("ftbc.neuron.one_pass._loops", lambda: None), patch.object(_LAYERWISE, "needs", lambda *_: None):
+        with patch("ftbc.neuron.one_pass._loops", lambda: None):
             return call()
 
     return plainly

@@ -212,18 +212,25 @@ def calibration(rows: Sequence[Row]) -> str:
 
 def kinds(rows: Sequence[Row]) -> str:
     """Neurons of other kinds than the usual one."""
-    ways = {
-        "over": "over several passes",
-        "over_usual": "over plain neurons",
-        "events": "on events, over `layerwise`",
-    }
+    ways = {"over": "several passes of torch", "over_usual": "plain neurons"}
     counts = _distinct(rows, "threads")
-    header = ["neurons", *(f"{words}, {_threads(count)}" for words in ways.values() for count in counts)]
+    header = ["neurons", *(f"over {words}, {_threads(count)}" for words in ways.values() for count in counts)]
     lines = []
     for kind in _distinct(rows, "kind"):
         own = {row["threads"]: row for row in rows if row["kind"] == kind}
         lines.append([kind, *(_cell(own[count][way]) for way in ways for count in counts)])
     return f"ResNet-20, `layerwise`, T = {rows[0]['steps']}, {rows[0]['n']} images.\n\n" + table(header, lines)
+
+
+def sparing(rows: Sequence[Row]) -> str:
+    """Neurons of other kinds on events or whole sums."""
+    sizes = {row["steps"]: row["n"] for row in rows}
+    lines = []
+    for kind in _distinct(rows, "kind"):
+        own = {row["steps"]: row for row in rows if row["kind"] == kind}
+        lines.append([kind, *(_cell(own[t]["over"]) for t in sizes)])
+    header = ["images/s over `layerwise` at every step", *(f"T = {t}, {n} images" for t, n in sizes.items())]
+    return f"{rows[0]['network']}, {_threads(rows[0]['threads'])}.\n\n" + table(header, lines)
 
 
 def memory(rows: Sequence[Row]) -> str:
@@ -317,6 +324,7 @@ BLOCKS: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
     "growth-density": ("growth", growth("density", "wanted_density", lambda share: f"{100 * share:.0f} %")),
     "plot": ("growth", plot),
     "kinds": ("kinds", kinds),
+    "sparing": ("sparing", sparing),
     "calibration": ("calibration", calibration),
     "memory": ("memory", memory),
     "calibration-memory": ("calibration-memory", calibration_memory),

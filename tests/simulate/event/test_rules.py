@@ -137,6 +137,18 @@ def test_changes_are_not_added_to_values() -> None:
     assert first.name != second.name
 
 
+def test_networks_that_change_often_run_densely() -> None:
+    x = images((2, 7, 6))
+    model = sandwich(conv(5, 6)).make()
+    names = [layer.name for layer in spiking(model, x).layers()]
+    for rate, changes_run, signed_run in ((0.05, "float64", "float64"), (0.3, "dense", "float64")):
+        measured = dict.fromkeys(names, (rate, 0.0))
+        snn = spiking(model, x, kind=Differential(3), measured=measured)
+        assert snn.layers()[1].events == changes_run
+        assert_same_values(snn, x)
+        assert spiking(model, x, kind=Signed(), measured=measured).layers()[1].events == signed_run
+
+
 @pytest.mark.parametrize("coding", [PLAIN, SIGNED, bursts(5), changes(3)], ids=["plain", "signed", "bursts", "changes"])
 def test_totals_are_sums_of_values(coding: Coding) -> None:
     generator = torch.Generator().manual_seed(0)

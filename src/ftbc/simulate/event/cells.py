@@ -23,6 +23,9 @@ from ftbc.simulate.schedule import varying
 
 DENSE_ABOVE = 0.6
 """A source that fires more often than this at each step is convolved densely: events would not be faster."""
+CHANGES_ABOVE = 0.1
+"""A network whose neurons send changes more often than this, on average, runs densely: changes of several sizes are
+many planes to look through, and to unpack where events meet what is dense."""
 FINEST = 1 << 10
 """Whole numbers of 16 bits are used for weights that are multiples of 1 / 1024, or of a coarser power of two."""
 LARGEST = (1 << 15) - 1
@@ -97,7 +100,7 @@ def plan(graph: Graph, density: Mapping[str, float], input_varies: bool = False)
     for node in graph:
         if node.name not in changing:
             reached[node.name] = computed(node.name, node.shape)
-        elif isinstance(node.module, Spiking) and _takes_events(node, reached[node.inputs[0]]):
+        elif isinstance(node.module, Spiking) and _takes_events(node, reached[node.inputs[0]], density):
             cells[node.name] = _cell(node, reached[node.inputs[0]], graph)
             reached[node.name] = spikes_of(node, cells[node.name].coding)
         elif isinstance(node.module, Temporal):
@@ -163,7 +166,7 @@ def _computed(graph: Graph, cells: dict[str, Cell], read: set[str], totals: Mapp
     return needed
 
 
-def _takes_events(node: Node, reached: Reached) -> bool:
+def _takes_events(node: Node, reached: Reached, density: Mapping[str, float]) -> bool:
     neuron = node.module
     assert isinstance(neuron, Spiking)
     rule = rule_of(neuron)
@@ -173,6 +176,8 @@ def _takes_events(node: Node, reached: Reached) -> bool:
         return False
     # Who receives changes keeps their mean: they cannot be added to values.
     changes = rule is not None and rule.coding.changes
+    if changes and sum(density.values()) > CHANGES_ABOVE * len(density):
+        return False
     return all(path.coding.changes == changes for path in reached.paths if path.weight is not None)
 
 
