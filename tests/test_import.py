@@ -42,6 +42,7 @@ ON_DEMAND = {
     Path("neuron/block.py"): {"numba", "llvmlite"},
     Path("neuron/compiled.py"): {"numba"},
     Path("neuron/compiled_kinds.py"): {"numba"},
+    Path("simulate/event/firing.py"): {"numba"},
     Path("simulate/event/kernel.py"): {"numba"},
     Path("simulate/event/packed.py"): {"numba"},
     Path("simulate/event/vector.py"): {"numba", "llvmlite"},
