@@ -196,8 +196,8 @@ class EventLayer:
         run = self._prepared(sources, current, steps, images)
         if self.cell.rule is not None:
             for part in run.parts:
-                share = functools.partial(self._step_by_step, part, self._membranes(images), steps)
-                over_images(share, images, run.worth)
+                charge_and_fire = functools.partial(self._step_by_step, part, self._membranes(images), steps)
+                over_images(charge_and_fire, images, run.worth)
             return run.out, 0.0
         peak = 0.0
         for part in run.parts:
