@@ -13,6 +13,8 @@ from ftbc.neuron import Burst, Differential, Kind, Signed, Spiking, Switch
 from ftbc.threshold import Maximum
 from tests.networks import INPUT_SHAPE, NETWORKS
 from tests.neuron import naive
+from tests.simulate.event.networks import STRUCTURES
+from tests.simulate.event.support import images, spiking
 
 STEPS = 6
 
@@ -122,3 +124,38 @@ def test_bursts_are_counted_behind_pools_and_reshapes(network: str) -> None:
         node.module.threshold *= 0.3
     few = ftbc.evaluate(long, (x, labels))
     assert few.synops[-1] > found[0].synops[-1]
+
+
+@pytest.mark.parametrize("recipe", ["mean-square", "snm", "tsc", "burst", "differential", "parallel-relu"])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_the_event_engine_counts_the_same(network: str, recipe: str) -> None:
+    """Neurons that send one spike a value are counted on events, others by `layerwise`, as ever."""
+    pytest.importorskip("numba")
+    x = torch.rand(8, *INPUT_SHAPE, dtype=torch.float64)
+    labels = torch.zeros(8, dtype=torch.long)
+    snn = ftbc.convert(NETWORKS[network](), x, STEPS, recipe)
+    for node in snn.graph.of_type(Spiking):
+        node.module.threshold *= 0.97  # not the largest activation itself: engines differ in the last bit
+    wanted, found = (ftbc.evaluate(snn, (x, labels), engine=engine) for engine in ("layerwise", "event"))
+    assert found.synops == pytest.approx(wanted.synops, rel=1e-12)
+    assert (found.spikes, found.firing_rate, found.energy) == (wanted.spikes, wanted.firing_rate, wanted.energy)
+
+
+def test_a_factor_folded_into_weights_is_counted_all_the_same() -> None:
+    """The value behind it is none of the event engine's, so that `layerwise` counts."""
+    pytest.importorskip("numba")
+    case = STRUCTURES["factor by pixel"]
+    x = images(case.shape)
+    snn = spiking(case.make(), x)
+    labels = torch.zeros(len(x), dtype=torch.long)
+    snn.head = nn.Flatten()
+    wanted, found = (ftbc.evaluate(snn, (x, labels), engine=engine) for engine in ("layerwise", "event"))
+    assert found.synops == pytest.approx(wanted.synops, rel=1e-12) and wanted.synops[-1] > 0
+
+
+def test_counting_on_events_runs_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    x = torch.rand(8, *INPUT_SHAPE, dtype=torch.float64)
+    snn = ftbc.convert(NETWORKS["residual"](), x, STEPS, "mean-square")
+    monkeypatch.setattr("ftbc.network.layerwise", lambda *_: pytest.fail("images ran on layerwise"))
+    assert ftbc.evaluate(snn, (x, torch.zeros(8, dtype=torch.long)), engine="event").synops[-1] > 0

@@ -6,7 +6,7 @@ a value is switched on or off, or departs from the mean of those before (`Spikin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -65,18 +65,12 @@ def of_neurons(graph: Graph) -> dict[str, Events]:
     return found
 
 
-def of_inputs(graph: Graph, layers: Iterable[str]) -> dict[str, Events]:
-    """Counts the spikes that reach each of some layers of weights, by name of the layer."""
-    layers = list(layers)
-    return dict(zip(layers, of_values(graph, [graph[name].inputs[0] for name in layers]), strict=True))
-
-
-def of_values(graph: Graph, values: Sequence[str]) -> list[Events]:
-    """Counts the spikes behind each of some values."""
+def of_values(graph: Graph, values: Iterable[str]) -> dict[str, Events]:
+    """Counts the spikes behind each of some values, by name."""
     kinds: set[Sends] = {node.module.sends for node in graph if isinstance(node.module, Spiking)}
     sends: Sends = next(iter(kinds)) if len(kinds) == 1 else "spikes"
     units = _units(graph) if sends == "bursts" else {}
-    return [Events(sends, units.get(name)) for name in values]
+    return {name: Events(sends, units.get(name)) for name in values}
 
 
 def _units(graph: Graph) -> dict[str, Tensor]:

@@ -17,7 +17,7 @@ from torch import Tensor
 from ftbc.graph.ir import Graph, Node
 from ftbc.graph.ops import Sum, Synapses
 from ftbc.graph.spec import clone
-from ftbc.measure.events import Events, image_is_sent_once, of_inputs, of_values
+from ftbc.measure.events import image_is_sent_once, of_values
 from ftbc.neuron.temporal import Temporal
 from ftbc.simulate.schedule import varying
 
@@ -47,43 +47,39 @@ def shortcuts(graph: Graph) -> dict[str, list[int]]:
 
 
 class OperationCounter:
-    """An observer of the layer-wise engine that adds up SynOps at each step.
+    """Adds up SynOps at each step from the spikes behind values, each counted once, however many layers read it.
 
-    macs: multiplications of the layers that read the image, at one step; dense_macs, dense_sums: multiplications of the
-    ANN, and its additions at residual connections without weights.
+    reached: by name of a value, how many operations a spike at each of its places makes, ``[...]``; events: how its
+    spikes are counted. macs: multiplications of the layers that read the image, at one step; dense_macs, dense_sums:
+    multiplications of the ANN, and its additions at residual connections without weights.
     """
 
     def __init__(self, graph: Graph, steps: int) -> None:
         changing = varying(graph, input_varies=False)
-        self.spiking: dict[str, Tensor] = {}
         self.once = image_is_sent_once(graph)
         self.macs = 0.0
         self.dense_macs = 0.0
+        self.reached: dict[str, Tensor] = {}
         for node in graph.of_type(*Synapses):
-            reached = fan_out(node, graph.shape(node.inputs[0]))
+            (value,) = node.inputs
+            reached = fan_out(node, graph.shape(value)).cpu()
             self.dense_macs += float(reached.sum())
-            if node.inputs[0] in changing:
-                self.spiking[node.name] = reached
+            if value in changing:
+                self.reached[value] = self.reached.get(value, 0) + reached
             else:
                 self.macs += float(reached.sum())
-        self.events = of_inputs(graph, self.spiking)
-        self.shortcuts: dict[str, list[tuple[int, Events]]] = {}
         self.dense_sums = 0.0
         for name, places in shortcuts(graph).items():
-            values = of_values(graph, [graph[name].inputs[i] for i in places])
-            self.shortcuts[name] = list(zip(places, values, strict=True))
+            for value in (graph[name].inputs[i] for i in places):
+                self.reached[value] = self.reached.get(value, torch.zeros(graph.shape(value), dtype=torch.float64)) + 1
             self.dense_sums += float(len(places) * torch.Size(graph.shape(name)).numel())
-        self.steps = steps
+        self.events = of_values(graph, self.reached)
         self.synops = torch.zeros(steps, dtype=torch.float64)
 
-    def __call__(self, node: Node, inputs: list[Tensor], output: Tensor, start: int) -> None:
-        """Count what one layer did for one batch, from step ``start`` on."""
-        if node.name in self.spiking:
-            events = self.events[node.name](inputs[0], start).sum(1).flatten(1).double()
-            self.synops[start : start + len(events)] += (events @ self.spiking[node.name].flatten()).cpu()
-        for place, count in self.shortcuts.get(node.name, ()):
-            added = count(inputs[place], start)
-            self.synops[start : start + len(added)] += added.flatten(1).sum(1, dtype=torch.float64).cpu()
+    def add(self, name: str, spikes: Tensor, start: int) -> None:
+        """Take the spikes ``[steps, places]`` behind a value, from step ``start`` on, of all images together."""
+        if name in self.reached:
+            self.synops[start : start + len(spikes)] += spikes @ self.reached[name].flatten()
 
     def macs_until(self, steps: int) -> float:
         """The multiplications of so many steps."""

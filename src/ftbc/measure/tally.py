@@ -40,8 +40,10 @@ class Tally:
         steps = snn.extra_steps + snn.steps
         self.place = next((tensor.device for tensor in snn.state_dict().values()), torch.device("cpu"))
         self.counter = OperationCounter(snn.graph, steps)
-        self.events = of_neurons(snn.graph)
-        self.neurons = {name: torch.Size(snn.graph.shape(name)).numel() for name in self.events}
+        neurons = of_neurons(snn.graph)
+        self.events = {**self.counter.events, **neurons}
+        self.neurons = {name: torch.Size(snn.graph.shape(name)).numel() for name in neurons}
+        self.on_events = engine == "event" and self._counted_by_events()
         sizes = [snn.steps, steps, *[steps] * len(self.neurons), len(_SINGLES)]
         self.counts = torch.zeros(sum(sizes), dtype=torch.float64)
         self.right, self.synops, *spikes, singles = self.counts.split(sizes)  # views: what is written there is kept
@@ -53,7 +55,7 @@ class Tally:
         """Classify a batch, whose first image has the number ``begins`` among all."""
         x, y = x.to(self.place), y.to(self.place)
         watched = min(len(x), max(0, self.counted_images - begins))
-        parts = [self.snn(x[:watched], head=False, observe=self._observe)] if watched else []
+        parts = [self._watched(x[:watched])] if watched else []
         parts += [self.snn(x[watched:], head=False, engine=self.engine)] if watched < len(x) else []
         means = torch.cat(parts, 1)
         outputs = self.snn.read_out(means)
@@ -94,11 +96,27 @@ class Tally:
             reference_operations=Operations(counter.dense_macs, counter.dense_sums),
         )
 
+    def _counted_by_events(self) -> bool:
+        """Whether the event engine counts all that is counted here: one spike a value, on its way to the weights."""
+        one_each = all(count.sends == "spikes" for count in self.events.values())
+        return one_each and self.events.keys() <= self.snn.counted_on_events()
+
+    def _watched(self, x: Tensor) -> Tensor:
+        """Run images while their spikes are counted."""
+        if self.on_events:
+            return self.snn(x, head=False, engine="event", count=self._add)
+        return self.snn(x, head=False, observe=self._observe)
+
     def _observe(self, node: Node, inputs: list[Tensor], output: Tensor, start: int) -> None:
-        self.counter(node, inputs, output, start)
-        if node.name in self.spikes:
-            fired = self.events[node.name](output, start)
-            self.spikes[node.name][start : start + len(output)] += fired.sum(tuple(range(1, fired.ndim))).double().cpu()
+        if node.name in self.events:
+            self._add(node.name, self.events[node.name](output, start).sum(1, dtype=torch.float32), start)
+
+    def _add(self, name: str, spikes: Tensor, start: int = 0) -> None:
+        """Take the spikes ``[steps, ...]`` behind a value, of several images together, from step ``start`` on."""
+        spikes = spikes.flatten(1).double().cpu()
+        self.counter.add(name, spikes, start)
+        if name in self.spikes:
+            self.spikes[name][start : start + len(spikes)] += spikes.sum(1)
 
 
 def right_by(classify: Callable[[Tensor], Tensor], x: Tensor, y: Tensor) -> int:

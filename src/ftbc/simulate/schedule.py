@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ftbc.errors import InputError
 from ftbc.graph.ir import INPUT, Graph, Node
-from ftbc.graph.ops import Sum
+from ftbc.graph.ops import Sum, Synapses
 from ftbc.graph.precision import in_bfloat16
 from ftbc.neuron.temporal import Temporal
 from ftbc.simulate.prepared import Prepared
@@ -33,6 +33,16 @@ def varying(graph: Graph, input_varies: bool) -> set[str]:
     found = {INPUT} if input_varies else set()
     for node in graph:
         if isinstance(node.module, Temporal) or any(name in found for name in node.inputs):
+            found.add(node.name)
+    return found
+
+
+def carried(graph: Graph) -> set[str]:
+    """Names of the values that no weights have touched: what neurons send, and what pools, slices ... make of it."""
+    found: set[str] = set()
+    for node in graph:
+        passes_on = not isinstance(node.module, (*Synapses, Sum)) and all(name in found for name in node.inputs)
+        if isinstance(node.module, Temporal) or passes_on:
             found.add(node.name)
     return found
 

@@ -62,6 +62,13 @@ def test_spikes_of_a_plane_are_counted(shape: tuple[int, ...], dtype: torch.dtyp
     assert found.dtype == dtype and torch.equal(found, s.flatten(2).sum(2) if s.ndim > 2 else s)
 
 
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(("steps", "images"), [(1, 1), (3, 2), (2, 5)])
+def test_spikes_of_all_images_are_counted(shape: tuple[int, ...], steps: int, images: int) -> None:
+    s = spikes(shape, steps, images)
+    assert torch.equal(Packed.of(s, steps).count(), s.unflatten(0, (steps, images)).sum(1).long())
+
+
 def test_any_order_in_memory() -> None:
     s = spikes((3, 4, 5), 2, 3).to(memory_format=torch.channels_last)
     assert not s.is_contiguous() and torch.equal(Packed.of(s, 2).unpack(torch.float32), s)

@@ -113,6 +113,15 @@ class Packed:
             _read_digits(np.ascontiguousarray(sums[:, :, :, index]), numbers.numpy())
         return self.coding.over_time(self.coding.value(found)).flatten(0, 1)
 
+    def count(self) -> Tensor:
+        """How many spikes each neuron sent at each step, in all images together, ``[T, ...]``."""
+        _, steps, rows, columns, words = self.words.shape
+        channels, planes = plane(self.shape)[0], self.coding.planes
+        counts = np.zeros((steps, rows, columns, words, 64), np.int64)
+        _count(self.words, counts)
+        by_plane = torch.from_numpy(counts).view(steps, rows, columns, planes, -1)[..., :channels]
+        return by_plane.sum(3).movedim(-1, 1).reshape(steps, *self.shape)
+
     def unpack(self, dtype: torch.dtype) -> Tensor:
         """The values behind the spikes, ``[T * N, ...]``; in memory the channels of a pixel lie side by side."""
         images, steps, rows, columns, words = self.words.shape
@@ -142,6 +151,20 @@ def _pack(values, words):  # type: ignore[no-untyped-def]
                     for x in range(columns):
                         if values[t, n, c, y, x] != 0:
                             words[n, t, y, x, c // 64] |= bit
+
+
+@compiled
+def _count(words, counts):  # type: ignore[no-untyped-def]
+    images, steps, rows, columns, count = words.shape
+    for n in range(images):
+        for t in range(steps):
+            for y in range(rows):
+                for x in range(columns):
+                    for w in range(count):
+                        word = words[n, t, y, x, w]
+                        if word != 0:
+                            for c in range(64):
+                                counts[t, y, x, w, c] += (word >> np.uint64(c)) & np.uint64(1)
 
 
 @compiled
