@@ -17,8 +17,8 @@ from ftbc.graph.ir import Graph
 from ftbc.heap import keep_what_is_freed
 from ftbc.neuron.spiking import Spiking
 from ftbc.simulate.event.cells import Cell
+from ftbc.simulate.event.corrected_layer import CorrectedLayer
 from ftbc.simulate.event.engine import EventEngine
-from ftbc.simulate.event.layer import EventLayer
 from ftbc.simulate.event.packed import Packed
 
 MOST_BYTES = 1 << 29
@@ -53,8 +53,8 @@ class CorrectedEngine(EventEngine):
         self._choose = choose
         self._run(x, steps, time_first=False)
 
-    def _layer(self, cell: Cell) -> EventLayer:
-        return EventLayer(cell, self.shapes, self._float, self.density)
+    def _layer(self, cell: Cell) -> CorrectedLayer:
+        return CorrectedLayer(cell, self.shapes, self._float, self.density)
 
     def _fire(self, name: str, packed: dict[str, Packed], current: Tensor | None, steps: int, images: int) -> Packed:
         choose = self._choose
@@ -63,4 +63,6 @@ class CorrectedEngine(EventEngine):
         def bias(t: int, counts: np.ndarray) -> Tensor:
             return choose(name, t, torch.from_numpy(counts))
 
-        return self.layers[name].run_corrected(packed, current, steps, images, bias)
+        layer = self.layers[name]
+        assert isinstance(layer, CorrectedLayer)
+        return layer.run_corrected(packed, current, steps, images, bias)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from ftbc.graph.ir import Shape
+from ftbc.simulate.event.aligned import aligned, room
 from ftbc.simulate.event.cells import Cell
 from ftbc.simulate.event.jobs import Job, jobs_of
 from ftbc.simulate.event.kernel import (
@@ -45,7 +43,6 @@ from ftbc.simulate.event.vector import in_stacks
 from ftbc.threads import over_images
 from ftbc.vectors import Block
 
-_LINE = 64
 WORTH_A_THREAD = 1 << 14
 """Neuron-steps that are worth a thread of their own."""
 
@@ -65,7 +62,7 @@ class _Part:
 
 
 @dataclass
-class _PartOfRun:
+class PartOfRun:
     """What the kernel is given for a block of channels: jobs, currents and shape; start and bias; where spikes go.
 
     neurons: those that are not plain.
@@ -78,18 +75,14 @@ class _PartOfRun:
 
 
 @dataclass
-class _Run:
+class Run:
     """Some images on their way through a layer. worth: in how many threads; held: what addresses point to."""
 
     out: Packed
-    parts: list[_PartOfRun]
+    parts: list[PartOfRun]
     worth: int
     currents: np.ndarray | None
     held: object
-
-
-Correct: TypeAlias = Callable[[int, np.ndarray], Tensor]
-"""The bias of step t, for each channel or neuron, given the sum of what they would send with the one that there is."""
 
 
 class EventLayer:
@@ -119,7 +112,7 @@ class EventLayer:
         self.own = None if cell.own is None else self._currents(cell.own.to(cell.bias), len(cell.own), 1)
         self.kernel = layer_kernel(element, self.block.channels)
         self.counter = count_kernel(element, self.block.channels)
-        self._peaks = _aligned(np.zeros(64), element)  # of single steps, which nobody reads: they run in floating point
+        self._peaks = aligned(np.zeros(64), element)  # of single steps, which nobody reads: they run in floating point
 
     def _begins(self) -> range:
         return range(0, self.blocks * self.block.channels, self.block.channels)
@@ -160,7 +153,7 @@ class EventLayer:
         for array in arrays:
             key = hashlib.sha256(array.tobytes()).digest()
             if key not in known:
-                known[key] = _aligned(array * self.scale, self.element)
+                known[key] = aligned(array * self.scale, self.element)
             found.append(known[key])
         return found
 
@@ -175,18 +168,18 @@ class EventLayer:
         part = initial[begin : begin + self.block.channels].movedim(0, -1).numpy() * self.scale
         room = np.zeros((self.height, self.width, self.block.channels))
         room[self.top : self.top + self.rows, self.left : self.left + self.columns, : part.shape[-1]] = part
-        return _aligned(room.reshape(-1), self.element)
+        return aligned(room.reshape(-1), self.element)
 
     def _constant(self, values: Tensor, begin: int) -> np.ndarray:
         """The block's entries of a constant per channel, filled up with what never fires."""
         numbers = values[..., begin : begin + self.block.channels].double().numpy() * self.scale
         filled = np.zeros((*numbers.shape[:-1], self.block.channels))
         filled[..., : numbers.shape[-1]] = numbers
-        return _aligned(filled, self.element)
+        return aligned(filled, self.element)
 
     def _repeated(self, values: Tensor, begin: int) -> np.ndarray:
         """As `_constant`, as often as it takes to fill a word."""
-        return _aligned(np.tile(self._constant(values, begin), 64 // self.block.channels), self.element)
+        return aligned(np.tile(self._constant(values, begin), 64 // self.block.channels), self.element)
 
     def run(self, sources: dict[str, Packed], current: Tensor | None, steps: int, images: int) -> tuple[Packed, float]:
         """The spikes, and the largest size that a membrane was left with.
@@ -204,7 +197,7 @@ class EventLayer:
             peaks: list[float] = []
 
             def share(first: int, last: int, part=part, peaks=peaks) -> None:  # type: ignore[no-untyped-def]
-                v, seen = self._membranes(1), _aligned(np.zeros(64), self.element)
+                v, seen = self._membranes(1), aligned(np.zeros(64), self.element)
                 self.kernel(*part.given, v, *part.constants, seen, part.sent, 0, 2 * steps, first, last)
                 peaks.append(float(seen.max()))
 
@@ -212,7 +205,7 @@ class EventLayer:
             peak = max(peak, *peaks)
         return run.out, peak
 
-    def _step_by_step(self, part: _PartOfRun, v: np.ndarray, steps: int, first: int, last: int) -> None:
+    def _step_by_step(self, part: PartOfRun, v: np.ndarray, steps: int, first: int, last: int) -> None:
         """All steps of neurons that are not plain, a few images after another."""
         for begin in range(first, last, IN_CACHE):
             end = min(begin + IN_CACHE, last)
@@ -220,76 +213,18 @@ class EventLayer:
                 self._charge(part, v, t, begin, end)
                 self._fire(part, v, t, begin, end)
 
-    def _charge(self, part: _PartOfRun, v: np.ndarray, t: int, first: int, last: int) -> None:
+    def _charge(self, part: PartOfRun, v: np.ndarray, t: int, first: int, last: int) -> None:
         """Bring the events of step t to the membranes ``[N, cells]`` of some images."""
         self.kernel(*part.given, v, *part.constants, self._peaks, part.sent, 2 * t, 2 * t + 1, first, last)
 
-    def _fire(self, part: _PartOfRun, v: np.ndarray, t: int, first: int, last: int) -> None:
+    def _fire(self, part: PartOfRun, v: np.ndarray, t: int, first: int, last: int) -> None:
         """Let charged membranes fire at step t."""
         if part.neurons is not None:
             part.neurons.fire(v, t, first, last)
             return
         self.kernel(*part.given, v, *part.constants, self._peaks, part.sent, 2 * t + 1, 2 * t + 2, first, last)
 
-    def run_corrected(
-        self, sources: dict[str, Packed], current: Tensor | None, steps: int, images: int, correct: Correct
-    ) -> Packed:
-        """The spikes, with a bias for each step that is chosen when the membranes are charged, before they fire."""
-        run = self._prepared(sources, current, steps, images)
-        membranes = [self._membranes(images) for _ in run.parts]
-        for t in range(steps + 1):
-            sums = []
-            for index, (part, v) in enumerate(zip(run.parts, membranes, strict=True)):
-                share = functools.partial(self._between, run.out, index, part, v, t, steps)
-                sums.append(sum(over_images(share, images, run.worth // steps)))
-            if t < steps:
-                self._set_bias(t, correct(t, np.concatenate(sums)[: plane(self.cell.shape)[0]]), run.currents)
-        return run.out
-
-    def _set_bias(self, t: int, bias: Tensor, currents: np.ndarray | None) -> None:
-        """Let a bias for each channel, or for each neuron, be that of step t; currents: those of the run."""
-        if self.own is None:
-            for kept, begin in zip(self.parts, self._begins(), strict=True):
-                kept.bias[t] = self._repeated(bias, begin)
-            return
-        before = self.own[0, t].copy()
-        self.own[0, t] = self._currents(bias.unsqueeze(0), 1, 1)[0, 0]
-        if currents is not None and currents is not self.own:
-            currents[:, t] += self.own[0, t] - before
-
-    def _between(
-        self, out: Packed, index: int, part: _PartOfRun, v: np.ndarray, t: int, steps: int, first: int, last: int
-    ) -> np.ndarray:
-        """Fire step t - 1 and charge step t; then the sum of what would be sent."""
-        total = np.zeros(1)
-        for begin in range(first, last, IN_CACHE):
-            end = min(begin + IN_CACHE, last)
-            if t > 0:
-                self._fire(part, v, t - 1, begin, end)
-            if t < steps:
-                self._charge(part, v, t, begin, end)
-                total = total + self._would_send(out, index, part, v, t, begin, end)
-        return total
-
-    def _would_send(
-        self, out: Packed, index: int, part: _PartOfRun, v: np.ndarray, t: int, first: int, last: int
-    ) -> np.ndarray:
-        """The sum, over some images, of what each channel of charged membranes would send or, where each neuron has a
-        bias, of what each neuron would: ``[channels]`` or ``[channels, rows, columns]``."""
-        if part.neurons is None and self.own is None:
-            counts = _aligned(np.zeros(64), self.element)
-            self.counter(*part.given[1:], v, part.constants[1], counts, t, first, last)
-            return counts[: self.block.channels].astype(np.float64)
-        # A trial, of which nothing is left but the words that the neurons will write anew.
-        states = [v[first:last]] if part.neurons is None else [v[first:last], *part.neurons.memory[:, first:last]]
-        kept = [state.copy() for state in states]
-        self._fire(part, v, t, first, last)
-        for state, before in zip(states, kept, strict=True):
-            state[:] = before
-        sent = out.of_block(first, last, t, index, self.block.channels)
-        return (sent.totals(torch.float64) if self.own is None else sent.unpack(torch.float64)).sum(0).numpy()
-
-    def _prepared(self, sources: dict[str, Packed], current: Tensor | None, steps: int, images: int) -> _Run:
+    def _prepared(self, sources: dict[str, Packed], current: Tensor | None, steps: int, images: int) -> Run:
         out = Packed.empty(images, steps, self.cell.shape, self.cell.coding)
         pixel = out.words.strides[3]
         shape = np.array(
@@ -309,9 +244,9 @@ class EventLayer:
                 place = self._place(index)
                 neurons = RuledNeurons(self.cell.rule, self.block, place, part.start, part.bias, currents, out)
                 start = np.zeros_like(start) if out.coding.changes else start
-            parts.append(_PartOfRun(given, (start, part.bias), sent, neurons))
+            parts.append(PartOfRun(given, (start, part.bias), sent, neurons))
         worth = images * steps * self.rows * self.columns * self.block.channels // WORTH_A_THREAD
-        return _Run(out, parts, worth, currents, counted)
+        return Run(out, parts, worth, currents, counted)
 
     def _place(self, index: int) -> Place:
         channels = self.block.channels
@@ -319,7 +254,7 @@ class EventLayer:
         return Place(self.rows, self.columns, row, begin, self.height * row, index)
 
     def _membranes(self, images: int) -> np.ndarray:
-        return _room((images, self.height * self.width * self.block.channels), self.element)
+        return room((images, self.height * self.width * self.block.channels), self.element)
 
     def _current_at(self, currents: np.ndarray | None, index: int) -> np.ndarray:
         """Where the kernel finds the currents of a block."""
@@ -353,18 +288,3 @@ def _addressed(part: _Part, sources: Mapping[tuple[str, Pool], Packed]) -> np.nd
         row[SOURCE] += words.ctypes.data
         row[IMAGE], row[STEP] = words.strides[:2]
     return table
-
-
-def _aligned(values: np.ndarray, element: str) -> np.ndarray:
-    """A copy that begins at a cache line."""
-    room = _room(values.shape, element)
-    room[...] = values
-    return room
-
-
-def _room(shape: tuple[int, ...], element: str) -> np.ndarray:
-    """Room that begins at a cache line: a vector that lies across two lines costs two loads."""
-    size = math.prod(shape) * np.dtype(element).itemsize
-    raw = np.empty(size + _LINE, np.uint8)
-    begin = -raw.ctypes.data % _LINE
-    return raw[begin : begin + size].view(element).reshape(shape)
