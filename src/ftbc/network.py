@@ -30,11 +30,12 @@ from ftbc.simulate import (
 from ftbc.simulate.early_exit import require_rule
 from ftbc.simulate.event.cells import numbers_by_layer
 from ftbc.simulate.layerwise import Observer
+from ftbc.simulate.scales import Scales
 from ftbc.simulate.schedule import together
 from ftbc.simulate.sums import needs
 
 if TYPE_CHECKING:
-    from ftbc.simulate.event.engine import Count, EventEngine
+    from ftbc.simulate.event.engine import EventEngine
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class SpikingNetwork(nn.Module):
         engine: str = "layerwise",
         observe: Observer | None = None,
         head: bool = True,
-        count: Count | None = None,
+        scales: Scales | None = None,
     ) -> Tensor:
         """Run from rest.
 
@@ -118,7 +119,7 @@ class SpikingNetwork(nn.Module):
         membrane to the other side of the threshold, but never does in a `rounded` network. Neurons that look at whole
         sums alone (`neuron.Parallel`) are not run on events, but by "layerwise", in one pass (`simulate/sums.py`).
         observe: see `simulate.layerwise`, with that engine only. head: apply the softmax, sigmoid ... that the network
-        may end with. count: see `EventEngine.run`, with that engine only. A network being stepped is put to rest.
+        may end with. scales: see `EventEngine.run`, with that engine only. A network being stepped is put to rest.
         """
         self.reset()
         self._check(x, time_first)
@@ -126,21 +127,21 @@ class SpikingNetwork(nn.Module):
         if observe is not None and engine != "layerwise":
             raise InputError(f"the engine {engine!r} cannot be observed: choose 'layerwise'")
         on_events = engine == "event" and needs(self.graph, time_first) is None
-        if count is not None and not on_events:
-            raise InputError("spikes are counted by the engine 'event' alone, for neurons that it runs")
+        if scales is not None and not on_events:
+            raise InputError("spikes are weighed by the engine 'event' alone, for neurons that it runs")
         steps = len(x) if time_first else self.extra_steps + self.steps
         if engine == "stepwise":
             outputs = _collect(stepwise(self.graph, x, steps, time_first), steps)
         elif on_events:
-            outputs = self._event_engine(time_first).run(x, steps, time_first, count)
+            outputs = self._event_engine(time_first).run(x, steps, time_first, scales)
         else:
             outputs = layerwise(self.graph, x, steps, time_first, observe)
         mean = read(outputs, self.readout)
         return self.read_out(mean) if head else mean
 
     @torch.no_grad()
-    def counted_on_events(self) -> set[str]:
-        """Names of the values that ``count`` is told of; none where neurons are not run on events."""
+    def weighed_on_events(self) -> set[str]:
+        """Names of the values that the engine "event" can put on scales; none where it does not run the neurons."""
         return set() if needs(self.graph, False) is not None else self._event_engine(False).carried
 
     @torch.no_grad()

@@ -46,15 +46,15 @@ def shortcuts(graph: Graph) -> dict[str, list[int]]:
     return {name: places for name, places in found.items() if places}
 
 
-class OperationCounter:
-    """Adds up SynOps at each step from the spikes behind values, each counted once, however many layers read it.
+class SynapticOperations:
+    """What a network's spikes set in motion, and what its ANN computes.
 
-    reached: by name of a value, how many operations a spike at each of its places makes, ``[...]``; events: how its
-    spikes are counted. macs: multiplications of the layers that read the image, at one step; dense_macs, dense_sums:
-    multiplications of the ANN, and its additions at residual connections without weights.
+    reached: by name of a value, the SynOps of a spike at each of its places, in all layers that read it, ``[...]``;
+    events: how its spikes are counted. macs: multiplications of the layers that read the image, at one step;
+    dense_macs, dense_sums: multiplications of the ANN, and its additions at residual connections without weights.
     """
 
-    def __init__(self, graph: Graph, steps: int) -> None:
+    def __init__(self, graph: Graph) -> None:
         changing = varying(graph, input_varies=False)
         self.once = image_is_sent_once(graph)
         self.macs = 0.0
@@ -74,12 +74,6 @@ class OperationCounter:
                 self.reached[value] = self.reached.get(value, torch.zeros(graph.shape(value), dtype=torch.float64)) + 1
             self.dense_sums += float(len(places) * torch.Size(graph.shape(name)).numel())
         self.events = of_values(graph, self.reached)
-        self.synops = torch.zeros(steps, dtype=torch.float64)
-
-    def add(self, name: str, spikes: Tensor, start: int) -> None:
-        """Take the spikes ``[steps, places]`` behind a value, from step ``start`` on, of all images together."""
-        if name in self.reached:
-            self.synops[start : start + len(spikes)] += spikes @ self.reached[name].flatten()
 
     def macs_until(self, steps: int) -> float:
         """The multiplications of so many steps."""

@@ -13,9 +13,10 @@ from ftbc.measure.early_exit import EarlyExit
 from ftbc.measure.energy import CMOS_45NM, Operations
 from ftbc.measure.evaluation import Evaluation
 from ftbc.measure.events import of_neurons
-from ftbc.measure.operations import OperationCounter
+from ftbc.measure.operations import SynapticOperations
 from ftbc.network import SpikingNetwork
 from ftbc.simulate import Confidence, steps_until
+from ftbc.simulate.scales import Scales
 
 _SINGLES = ("counted", "right by reference", "right when stopped", "steps when stopped")
 
@@ -39,17 +40,17 @@ class Tally:
         )  # fmt: skip
         steps = snn.extra_steps + snn.steps
         self.place = next((tensor.device for tensor in snn.state_dict().values()), torch.device("cpu"))
-        self.counter = OperationCounter(snn.graph, steps)
+        self.operations = SynapticOperations(snn.graph)
         neurons = of_neurons(snn.graph)
-        self.events = {**self.counter.events, **neurons}
+        self.events = {**self.operations.events, **neurons}
         self.neurons = {name: torch.Size(snn.graph.shape(name)).numel() for name in neurons}
-        self.on_events = engine == "event" and self._counted_by_events()
+        self.weights = {name: self._weights(name) for name in self.events}
+        self.on_events = engine == "event" and self._weighed_on_events()
         sizes = [snn.steps, steps, *[steps] * len(self.neurons), len(_SINGLES)]
         self.counts = torch.zeros(sum(sizes), dtype=torch.float64)
         self.right, self.synops, *spikes, singles = self.counts.split(sizes)  # views: what is written there is kept
         self.spikes = dict(zip(self.neurons, spikes, strict=True))
         self.singles = dict(zip(_SINGLES, singles, strict=True))
-        self.counter.synops = self.synops
 
     def take(self, x: Tensor, y: Tensor, begins: int) -> None:
         """Classify a batch, whose first image has the number ``begins`` among all."""
@@ -73,11 +74,13 @@ class Tally:
 
     def evaluation(self, images: int) -> Evaluation:
         """What the counts say of so many images."""
-        snn, counter, spikes = self.snn, self.counter, self.spikes
+        snn, operations, spikes = self.snn, self.operations, self.spikes
         counted, by_reference, stopped_right, stopped_steps = map(float, self.singles.values())
         steps = snn.extra_steps + snn.steps
         synops = (self.synops.cumsum(0) / counted).tolist()[snn.extra_steps :]
-        energy = [CMOS_45NM.microjoules(counter.macs_until(t), ac) for t, ac in enumerate(synops, 1 + snn.extra_steps)]
+        energy = [
+            CMOS_45NM.microjoules(operations.macs_until(t), ac) for t, ac in enumerate(synops, 1 + snn.extra_steps)
+        ]
         stopped = (100 * stopped_right / images, stopped_steps / images)
         return Evaluation(
             images=images,
@@ -88,35 +91,43 @@ class Tally:
             spikes=(torch.stack([*spikes.values()]).sum(0).cumsum(0) / counted).tolist()[snn.extra_steps :],
             synops=synops,
             energy=energy,
-            reference_energy=CMOS_45NM.microjoules(counter.dense_macs, counter.dense_sums),
+            reference_energy=CMOS_45NM.microjoules(operations.dense_macs, operations.dense_sums),
             early_exit=None if self.stop is None else EarlyExit(self.stop, *stopped),
-            image_macs=counter.macs,
-            sent_once=counter.once,
+            image_macs=operations.macs,
+            sent_once=operations.once,
             extra_steps=snn.extra_steps,
-            reference_operations=Operations(counter.dense_macs, counter.dense_sums),
+            reference_operations=Operations(operations.dense_macs, operations.dense_sums),
         )
 
-    def _counted_by_events(self) -> bool:
-        """Whether the event engine counts all that is counted here: one spike a value, on its way to the weights."""
+    def _weights(self, name: str) -> Tensor:
+        """What is counted of a spike at each place of a value, ``[2, ...]``: the spike of a neuron, and its SynOps."""
+        nothing = torch.zeros(self.snn.graph.shape(name), dtype=torch.float64)
+        return torch.stack([nothing + (name in self.neurons), self.operations.reached.get(name, nothing)])
+
+    def _weighed_on_events(self) -> bool:
+        """Whether the event engine sees all that is counted here: one spike a value, on its way to the weights."""
         one_each = all(count.sends == "spikes" for count in self.events.values())
-        return one_each and self.events.keys() <= self.snn.counted_on_events()
+        return one_each and self.weights.keys() <= self.snn.weighed_on_events()
 
     def _watched(self, x: Tensor) -> Tensor:
         """Run images while their spikes are counted."""
+        scales = Scales(self.weights, len(self.synops))
+
+        def observe(node: Node, inputs: list[Tensor], output: Tensor, start: int) -> None:
+            if node.name in self.events:
+                spikes = self.events[node.name](output, start).sum(1, dtype=torch.float32)
+                scales.add(node.name, spikes.flatten(1).double().cpu() @ self.weights[node.name].flatten(1).t(), start)
+
         if self.on_events:
-            return self.snn(x, head=False, engine="event", count=self._add)
-        return self.snn(x, head=False, observe=self._observe)
-
-    def _observe(self, node: Node, inputs: list[Tensor], output: Tensor, start: int) -> None:
-        if node.name in self.events:
-            self._add(node.name, self.events[node.name](output, start).sum(1, dtype=torch.float32), start)
-
-    def _add(self, name: str, spikes: Tensor, start: int = 0) -> None:
-        """Take the spikes ``[steps, ...]`` behind a value, of several images together, from step ``start`` on."""
-        spikes = spikes.flatten(1).double().cpu()
-        self.counter.add(name, spikes, start)
-        if name in self.spikes:
-            self.spikes[name][start : start + len(spikes)] += spikes.sum(1)
+            outputs = self.snn(x, head=False, engine="event", scales=scales)
+        else:
+            outputs = self.snn(x, head=False, observe=observe)
+        for name, sums in scales.sums.items():
+            sent, operations = sums.unbind(1)
+            self.synops += operations
+            if name in self.spikes:
+                self.spikes[name] += sent
+        return outputs
 
 
 def right_by(classify: Callable[[Tensor], Tensor], x: Tensor, y: Tensor) -> int:

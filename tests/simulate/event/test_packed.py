@@ -64,9 +64,12 @@ def test_spikes_of_a_plane_are_counted(shape: tuple[int, ...], dtype: torch.dtyp
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize(("steps", "images"), [(1, 1), (3, 2), (2, 5)])
-def test_spikes_of_all_images_are_counted(shape: tuple[int, ...], steps: int, images: int) -> None:
+def test_spikes_are_weighed_by_their_places(shape: tuple[int, ...], steps: int, images: int) -> None:
     s = spikes(shape, steps, images)
-    assert torch.equal(Packed.of(s, steps).count(), s.unflatten(0, (steps, images)).sum(1).long())
+    packed = Packed.of(s, steps)
+    weights = torch.randint(-9, 9, (3, *shape), generator=torch.Generator().manual_seed(0)).double()
+    wanted = s.double().view(steps, images, 1, *shape) * weights
+    assert torch.equal(packed.weigh(packed.places(weights)), wanted.sum(1).flatten(2).sum(2))
 
 
 def test_any_order_in_memory() -> None:

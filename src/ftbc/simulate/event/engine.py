@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
-from ftbc.graph.ir import INPUT, Graph, Node
+from ftbc.graph.ir import INPUT, Graph
 from ftbc.graph.ops import Synapses
 from ftbc.heap import keep_what_is_freed
 from ftbc.neuron.scale import scale_thresholds_to_one
@@ -19,15 +18,14 @@ from ftbc.simulate.event.coding import PLAIN
 from ftbc.simulate.event.fingerprint import fingerprint
 from ftbc.simulate.event.layer import IN_CACHE, WORTH_A_THREAD, EventLayer
 from ftbc.simulate.event.packed import Packed
+from ftbc.simulate.event.watch import Watch
+from ftbc.simulate.scales import Scales
 from ftbc.simulate.schedule import carried, rest, varying
 from ftbc.threads import over_images
 
 BUDGET = 8 << 20
 """Bytes of the largest value over the images and steps taken at once; times `IN_CACHE` for neurons that are not plain,
 whose every step is a call, for so many images."""
-
-Count: TypeAlias = Callable[[str, Tensor], None]
-"""Is told the name of a value and how many spikes it carried at each step and place, in some images, ``[T, ...]``."""
 
 
 class EventEngine:
@@ -43,8 +41,6 @@ class EventEngine:
         scale_thresholds_to_one(self.graph)
         self.changing = varying(self.graph, input_varies)
         self.carried = carried(self.graph)
-        passing = [node for node in self.graph if node.name in self.carried and not isinstance(node.module, Temporal)]
-        self.passed = {name for node in passing for name in node.inputs}
         self.plan = plan(self.graph, density, input_varies)
         self.dtype = next(node.module.threshold.dtype for node in self.graph.of_type(Spiking))
         self.shapes = {node.name: node.shape for node in self.graph}
@@ -87,22 +83,22 @@ class EventEngine:
         """Whether a graph's numbers are still those that this engine was made of."""
         return fingerprint(graph) == self.numbers
 
-    def run(self, x: Tensor, steps: int, time_first: bool = False, count: Count | None = None) -> Tensor:
+    def run(self, x: Tensor, steps: int, time_first: bool = False, scales: Scales | None = None) -> Tensor:
         """The output at each step, ``[T, N, ...]``, from rest; x as for `layerwise`.
 
-        count: is told of all values that no weights have touched (`schedule.carried`), for neurons that send spikes.
+        scales: what they weigh are values that no weights have touched (``carried``), of neurons that send spikes.
         """
         keep_what_is_freed()
         dim, portion = 1 if time_first else 0, self._portion(steps)
+        watch = None if scales is None else Watch(self.graph, self.plan, scales)
 
         def share(first: int, last: int) -> list[Tensor]:
             parts = x.narrow(dim, first, last - first).split(portion, dim)
-            return [self._run(part, steps, time_first, count) for part in parts]
+            return [self._run(part, steps, time_first, watch) for part in parts]
 
         images = x.shape[dim]
         work = sum(torch.Size(cell.shape).numel() for cell in self.plan.cells.values()) * steps * images
-        alone = count is not None or not self.remembers_nothing
-        shares = [share(0, images)] if alone else over_images(share, images, work // WORTH_A_THREAD)
+        shares = over_images(share, images, work // WORTH_A_THREAD) if self.remembers_nothing else [share(0, images)]
         return torch.cat([output for outputs in shares for output in outputs], 1)
 
     @property
@@ -127,11 +123,11 @@ class EventEngine:
                 largest = max(largest, Packed.size(steps, node.shape, coding))
         return largest
 
-    def _run(self, x: Tensor, steps: int, time_first: bool, count: Count | None = None) -> Tensor:
+    def _run(self, x: Tensor, steps: int, time_first: bool, watch: Watch | None = None) -> Tensor:
         images = x.shape[1] if time_first else len(x)
         dense = {INPUT: x.flatten(0, 1) if time_first else x}
         packed: dict[str, Packed] = {}
-        seen: dict[str, Tensor] = {}
+        unfolded: dict[str, Tensor] = {}
         rest(self.graph)
         for node in self.graph:
             if node.name in self.layers:
@@ -150,24 +146,14 @@ class EventEngine:
                     dense[node.name] = node.run(*inputs)
                 if node.name in self.plan.packed:
                     packed[node.name] = Packed.of(dense[node.name], steps)
-            if count is not None and node.name in self.carried:
-                if node.name not in packed or node.name in self.passed:
-                    seen[node.name] = self._in_numbers(node, dense, packed, seen)
-                count(node.name, packed[node.name].count() if node.name in packed else _spikes(seen[node.name], steps))
+            if watch is not None:
+                watch.see(node, dense, packed, unfolded, steps)
             for name in self.released.get(node.name, ()):
                 dense.pop(name, None)
                 packed.pop(name, None)
         rest(self.graph)
         output = self._over_time(self.graph.output, dense, steps, None)
         return output.unflatten(0, (steps, images))
-
-    def _in_numbers(
-        self, node: Node, dense: dict[str, Tensor], packed: dict[str, Packed], seen: dict[str, Tensor]
-    ) -> Tensor:
-        """A value that carries spikes, ``[T * N, ...]``; seen: those before it."""
-        if not isinstance(node.module, Temporal):
-            return node.run(*[seen[name] for name in node.inputs])
-        return dense[node.name] if node.name in dense else packed[node.name].unpack(self.dtype)
 
     def _over_time(self, name: str, dense: dict[str, Tensor], steps: int, reader: str | None) -> Tensor:
         """A value for a reader that changes over time: ``[T * N, ...]``, a constant one repeated."""
@@ -195,11 +181,6 @@ class EventEngine:
         if name not in self.reserve:
             self.reserve[name] = EventLayer(cell, self.shapes, self._float, self.density)
         return self.reserve[name].run(packed, current, steps, images)[0]
-
-
-def _spikes(values: Tensor, steps: int) -> Tensor:
-    """How many of the values ``[T * N, ...]`` are not zero at each step, over all images: ``[T, ...]``."""
-    return (values != 0).unflatten(0, (steps, -1)).sum(1)
 
 
 def _size(values: Tensor) -> float:

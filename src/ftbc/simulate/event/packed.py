@@ -113,14 +113,20 @@ class Packed:
             _read_digits(np.ascontiguousarray(sums[:, :, :, index]), numbers.numpy())
         return self.coding.over_time(self.coding.value(found)).flatten(0, 1)
 
-    def count(self) -> Tensor:
-        """How many spikes each neuron sent at each step, in all images together, ``[T, ...]``."""
-        _, steps, rows, columns, words = self.words.shape
-        channels, planes = plane(self.shape)[0], self.coding.planes
-        counts = np.zeros((steps, rows, columns, words, 64), np.int64)
-        _count(self.words, counts)
-        by_plane = torch.from_numpy(counts).view(steps, rows, columns, planes, -1)[..., :channels]
-        return by_plane.sum(3).movedim(-1, 1).reshape(steps, *self.shape)
+    def weigh(self, weights: np.ndarray) -> Tensor:
+        """What the spikes of each step weigh, over all images and places, ``[T, K]``; weights: see `places`."""
+        sums = np.zeros((self.words.shape[1], weights.shape[-1]))
+        _weigh(self.words, weights, sums)
+        return torch.from_numpy(sums)
+
+    def places(self, weights: Tensor) -> np.ndarray:
+        """Weights ``[K, ...]`` of a value's places in the order of the words, for each bit: ``[.., words, 64, K]``."""
+        channels, rows, columns = plane(self.shape)
+        words = -(-channels // 64)
+        found = np.zeros((rows, columns, self.coding.planes, words * 64, len(weights)))
+        by_pixel = weights.reshape(-1, channels, rows, columns).permute(2, 3, 1, 0)
+        found[..., :channels, :] = by_pixel.unsqueeze(2).numpy()
+        return found.reshape(rows, columns, -1, 64, len(weights))
 
     def unpack(self, dtype: torch.dtype) -> Tensor:
         """The values behind the spikes, ``[T * N, ...]``; in memory the channels of a pixel lie side by side."""
@@ -154,17 +160,30 @@ def _pack(values, words):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _count(words, counts):  # type: ignore[no-untyped-def]
+def _ones(word):  # type: ignore[no-untyped-def]
+    """How many bits are set; in this form the compiler knows it as one instruction."""
+    count = 0
+    while word != 0:
+        word &= word - np.uint64(1)
+        count += 1
+    return count
+
+
+@compiled
+def _weigh(words, weights, sums):  # type: ignore[no-untyped-def]
     images, steps, rows, columns, count = words.shape
     for n in range(images):
         for t in range(steps):
             for y in range(rows):
                 for x in range(columns):
                     for w in range(count):
-                        word = words[n, t, y, x, w]
-                        if word != 0:
-                            for c in range(64):
-                                counts[t, y, x, w, c] += (word >> np.uint64(c)) & np.uint64(1)
+                        left = words[n, t, y, x, w]
+                        while left != 0:
+                            others = left & (left - np.uint64(1))
+                            bit = _ones((left ^ others) - np.uint64(1))
+                            for k in range(sums.shape[1]):
+                                sums[t, k] += weights[y, x, w, bit, k]
+                            left = others
 
 
 @compiled
