@@ -116,8 +116,8 @@ class SpikingNetwork(nn.Module):
         "layerwise" (all steps of a layer at once), "stepwise" (memory independent of T; not for neurons that need
         several steps at once) or "event" (only spikes that occurred are propagated: the fastest on a CPU; needs the
         extra ``fast``). All give the same spikes; "event" adds in another order, which in floating point may round a
-        membrane to the other side of the threshold, but never does in a `rounded` network. Neurons that look at whole
-        sums alone (`neuron.Parallel`) are not run on events, but by "layerwise", in one pass (`simulate/sums.py`).
+        membrane to the other side of the threshold, but never does in a `rounded` network. A network none of whose
+        neurons gain by events runs by "layerwise", in one pass if they look at whole sums alone (`simulate/sums.py`).
         observe: see `simulate.layerwise`, with that engine only. head: apply the softmax, sigmoid ... that the network
         may end with. scales: see `EventEngine.run`, with that engine only. A network being stepped is put to rest.
         """
@@ -126,14 +126,14 @@ class SpikingNetwork(nn.Module):
         require_engine(engine)
         if observe is not None and engine != "layerwise":
             raise InputError(f"the engine {engine!r} cannot be observed: choose 'layerwise'")
-        on_events = engine == "event" and needs(self.graph, time_first) is None
-        if scales is not None and not on_events:
+        on_events = self._on_events(time_first) if engine == "event" else None
+        if scales is not None and on_events is None:
             raise InputError("spikes are weighed by the engine 'event' alone, for neurons that it runs")
         steps = len(x) if time_first else self.extra_steps + self.steps
         if engine == "stepwise":
             outputs = _collect(stepwise(self.graph, x, steps, time_first), steps)
-        elif on_events:
-            outputs = self._event_engine(time_first).run(x, steps, time_first, scales)
+        elif on_events is not None:
+            outputs = on_events.run(x, steps, time_first, scales)
         else:
             outputs = layerwise(self.graph, x, steps, time_first, observe)
         mean = read(outputs, self.readout)
@@ -142,7 +142,8 @@ class SpikingNetwork(nn.Module):
     @torch.no_grad()
     def weighed_on_events(self) -> set[str]:
         """Names of the values that the engine "event" can put on scales; none where it does not run the neurons."""
-        return set() if needs(self.graph, False) is not None else self._event_engine(False).carried
+        engine = self._on_events(time_first=False)
+        return set() if engine is None else engine.carried
 
     @torch.no_grad()
     def predict(self, x: Tensor, until: Confidence | None = None) -> Prediction:
@@ -257,6 +258,13 @@ class SpikingNetwork(nn.Module):
     def _with(self, graph: Graph) -> SpikingNetwork:
         readout = None if self.readout is None else self.readout.clone()
         return SpikingNetwork(graph, self.steps, self.recipe, self.head, dict(self.measured), readout)
+
+    def _on_events(self, time_first: bool) -> EventEngine | None:
+        """The engine for events; None where it would run no neurons, or take each step of some that need not."""
+        if needs(self.graph, time_first) is not None:
+            return None
+        engine = self._event_engine(time_first)
+        return engine if engine.layers else None
 
     def _event_engine(self, time_first: bool) -> EventEngine:
         """The network made ready for events; made anew when its numbers have changed."""

@@ -16,6 +16,7 @@ from ftbc.neuron import IntegrateFire, Kind, Plain, Spiking
 from ftbc.neuron.place import place
 from ftbc.simulate.event.engine import EventEngine
 from ftbc.simulate.event.packed import Packed
+from ftbc.simulate.readout import read
 from ftbc.threshold.activations import Grain, grain_shape
 from tests.graph.support import clean, settled
 
@@ -122,12 +123,13 @@ def event_run(snn: ftbc.SpikingNetwork, x: Tensor, time_first: bool = False) -> 
         if node.name not in engine.layers:
             watch(node)
     try:
-        output = snn(x, time_first=time_first, engine="event")
+        with torch.no_grad():  # not by snn(x), which hands a network without cells to `layerwise`
+            outputs = engine.run(x, len(x) if time_first else snn.steps, time_first)
     finally:
         del engine._fire
         for module in wrapped:
             del module.run
-    return output, {name: torch.cat(parts, 1) for name, parts in seen.items()}
+    return snn.read_out(read(outputs, snn.readout)), {name: torch.cat(parts, 1) for name, parts in seen.items()}
 
 
 def assert_equal_runs(snn: ftbc.SpikingNetwork, x: Tensor, time_first: bool = False, gap: float = 0.0) -> Spikes:

@@ -137,6 +137,15 @@ def test_changes_are_not_added_to_values() -> None:
     assert first.name != second.name
 
 
+def test_a_network_that_gains_nothing_is_handed_to_layerwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = images((2, 7, 6))
+    model = sandwich(conv(5, 6)).make()
+    often = {layer.name: (0.3, 0.0) for layer in spiking(model, x).layers()}
+    snn = spiking(model, x, kind=Differential(3), measured=often)
+    monkeypatch.setattr(EventEngine, "run", lambda *_: pytest.fail("it ran on events"))
+    assert torch.equal(snn(x, engine="event"), snn(x)) and not snn.weighed_on_events()
+
+
 def test_networks_that_change_often_run_densely() -> None:
     x = images((2, 7, 6))
     model = sandwich(conv(5, 6)).make()
