@@ -167,6 +167,19 @@ def test_a_model_without_values(model: nn.Module, images: Tensor, refused: Refus
     refused(InputError, "meta", ftbc.convert, nn.ReLU(), images.to("meta"), 2)
 
 
+def test_compiled_forms_of_a_model(refused: Refused) -> None:
+    images = torch.rand(6, 3, 4, 4)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16, 2)).eval()
+    scripted = torch.jit.script(model)
+    refused(InputError, ("the model", "TorchScript"), ftbc.convert, scripted, images, 2)
+    refused(InputError, ("'0'", "TorchScript"), ftbc.convert, nn.Sequential(scripted, nn.ReLU()), images, 2)
+    exported = torch.export.export(model, (images,))
+    refused(InputError, ("ExportedProgram", ".module()"), ftbc.convert, exported, images, 2)
+    batch = {0: torch.export.Dim.DYNAMIC}
+    program = torch.export.export(model, (images,), dynamic_shapes=(batch,)).module()
+    assert torch.equal(ftbc.convert(program, images, 2)(images), ftbc.convert(model, images, 2)(images))
+
+
 def test_a_model_without_shapes(images: Tensor, refused: Refused) -> None:
     lazy = nn.Sequential(nn.LazyConv2d(4, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(2))
     refused(InputError, ("0.weight", "run the model once"), ftbc.convert, lazy, images, 2)

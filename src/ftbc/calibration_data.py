@@ -48,7 +48,14 @@ def placed(images: Images, team: Team) -> Images | Tensor:
 def check_model(model: nn.Module) -> None:
     """Refuse what cannot be simulated: reduced or mixed precision, and weights that are not numbers."""
     if not isinstance(model, nn.Module):
-        raise InputError(f"the model is a {type(model).__name__}, not an nn.Module")
+        remedy = ": give its .module()" if isinstance(model, torch.export.ExportedProgram) else ""
+        raise InputError(f"the model is a {type(model).__name__}, not an nn.Module{remedy}")
+    for name, part in model.named_modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            whole = f"'{name}'" if name else "the model"
+            raise InputError(
+                f"{whole} is TorchScript, whose forward cannot be followed: give the module it was made of"
+            )
     first = None
     for name, weight in [*model.named_parameters(), *model.named_buffers()]:
         if is_lazy(weight):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import re
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,19 @@ def test_value_dependent_control_flow_is_an_error_with_its_line() -> None:
     line = run.__code__.co_firstlineno + 1
     with pytest.raises(TraceError, match=re.escape(f"({Path(__file__).name}:{line})")):
         trace(Net(run), images((4,)))
+
+
+def test_torch_says_nothing_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
+    """Its export prints graphs and warnings of what it cannot follow."""
+    before = logging.root.manager.disable
+
+    def run(m: Any, x: Tensor) -> Tensor:
+        x = F.relu(m.a(x))
+        return m.a(x) if x.sum() > 0 else x
+
+    with pytest.raises(TraceError):
+        trace(Net(run, a=nn.Linear(4, 4)).double(), images((4,)))
+    assert capfd.readouterr() == ("", "") and logging.root.manager.disable == before
 
 
 def test_network_that_does_not_run_is_an_error_with_its_line() -> None:

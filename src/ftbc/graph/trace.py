@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import io
+import logging
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,11 +61,23 @@ def by_export(model: nn.Module, example: Tensor) -> Recorded:
     sizes: Any = ({0: batch},)
     if arguments[0].kind is inspect.Parameter.VAR_POSITIONAL:
         sizes = (sizes,)
-    with stand_ins(model) as leaves:
+    with stand_ins(model) as leaves, _silenced():
         program = torch.export.export(model, (example,), dynamic_shapes=sizes, strict=False)
     module = program.module()
     restore(module, leaves)
     return module, module.graph
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Torch prints whole graphs of what it cannot follow; all that a user needs is in the error that it raises."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(before)
 
 
 def trace(
