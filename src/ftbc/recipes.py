@@ -296,7 +296,7 @@ _BEST = (
         summary="as best, for a network that is read at any of its steps, from the fourth on",
         threshold=MeanSquareUpTo(most=4),
         calibrate=(
-            Refit(last=False, partial=1.5, anytime=True),
+            Refit(last=False, partial=3.0, anytime=True),
             QuantileBias(),
             CorrelationSearch(first=4),
             Gain(first=4),

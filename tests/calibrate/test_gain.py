@@ -44,7 +44,7 @@ def test_gain_of_several_readings_is_that_of_one_regression_with_an_offset_for_e
         for t in range(first, steps + 1):
             own = torch.zeros(200, 1 + steps, dtype=torch.float64)
             own[:, 0], own[:, t] = spikes[:t, c].sum(0) / t, 1.0
-            weight = (first / t) ** 0.5  # of a row: its square counts
+            weight = (first / t) ** 0.625  # of a row: its square counts
             rows.append(weight * own)
             wanted.append(weight * a[c])
         slope = torch.linalg.lstsq(torch.cat(rows), torch.cat(wanted).unsqueeze(1), driver="gelsd").solution[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 import ftbc
 from ftbc.activation import QCFS
 from ftbc.calibrate import Calibration, QuantileBias, Refit
-from ftbc.calibrate.refit import octaves
+from ftbc.calibrate.refit import octaves, whole_and_partial
 from ftbc.calibrate.relaxation import FlatEnds
 from ftbc.errors import RecipeError
 from ftbc.graph.ops import Activation, Staircase
@@ -196,12 +197,26 @@ def test_partial_sums_bring_early_means_nearer() -> None:
 
 
 def test_octaves_are_as_frequent_as_each_other() -> None:
-    drawn, weights = octaves(32, 20000, torch.Generator().manual_seed(0))
-    torch.testing.assert_close(weights**2, drawn / 32)
+    drawn = octaves(32, 20000, torch.Generator().manual_seed(0))
     assert int(drawn.min()) == 1 and int(drawn.max()) == 31
     shares = [float(((drawn >= 2**k) & (drawn < 2 ** (k + 1))).double().mean()) for k in range(5)]
     assert shares == pytest.approx([0.2] * 5, abs=0.01)
-    assert octaves(2, 5, torch.Generator())[0].tolist() == [1] * 5
+    assert octaves(2, 5, torch.Generator()).tolist() == [1] * 5
+
+
+@pytest.mark.parametrize("anytime", [False, True])
+def test_the_weights_of_partial_sums(anytime: bool) -> None:
+    """As (t/T)^2 in a network that is read at its last step; in one that is read at any, alike from the fourth on."""
+    network, images = NETWORKS["plain"](), pictures(64)
+    ann, snn = graphs(network, images)
+    layer = SimpleNamespace(steps=16, calibration=Calibration(ann, snn, 16, images, torch.Generator().manual_seed(0)))
+    whole, partial = whole_and_partial(layer, 3.0, anytime)(500)  # type: ignore[arg-type]
+    assert whole.share.tolist() == [1.0] * 500 and whole.weights.unique().tolist() == [1 / 16]
+    for weights, share, part in zip(partial.weights.t(), partial.share, partial.part, strict=True):
+        t = int((weights > 0).sum())
+        assert int(part) == t - 1 and weights[:t].unique().tolist() == pytest.approx([1 / t])
+        wanted = min(1.0, (t / 4) ** 2) if anytime else (t / 16) ** 2
+        assert float(share) == pytest.approx(3 * wanted)
 
 
 def test_a_heavy_ridge_is_the_base_method() -> None:

@@ -14,7 +14,7 @@ With many steps theta is nearly what a spike is worth, and the gain brings no mo
 (``most_steps``). In a network that is read at any step from f on (``first``) a spike has one worth for all of them,
 that of all their counts together, each with an offset of its own:
 
-    g = sum_{t>=f} f/t Cov(n_t / t, a) / sum_{t>=f} f/t Var(n_t / t)
+    g = sum_{t>=f} (f/t)^(5/4) Cov(n_t / t, a) / sum_{t>=f} (f/t)^(5/4) Var(n_t / t)
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def gain(spikes: Tensor, a: Tensor, theta: Tensor, first: int = 0) -> Tensor:
         count = count + spikes[t - 1]
         rate = count / t
         deviation = rate - rate.mean(1, keepdim=True)
-        covariance += first / t * (deviation * a).mean(1)
-        variance += first / t * deviation.pow(2).mean(1)
+        weight = (first / t) ** 1.25
+        covariance += weight * (deviation * a).mean(1)
+        variance += weight * deviation.pow(2).mean(1)
     slope = covariance / variance.clamp(min=1e-12)
     return torch.where((slope > 0) & (variance > 1e-9), slope, theta)

@@ -13,7 +13,8 @@ added to it draws the weights to the plain mean (``even``).
 
 *Weights of the last layer.* It is refitted (`refit.py`) to the mean of its inputs with the weights r in the place of
 1/T. Weights of the steps and of the layer are found in turn. For a network that is read at any step (``anytime``) it
-is fitted to the answers after t < T steps as well, with the weights of `refit.py`, and to all with one bias.
+is fitted to the answers after t < T steps as well, each doubling of t alike, with weight sqrt(t/T), and to all with one
+bias: errors fall faster than that, so that the first answers matter most, but with equal weights they alone would.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ class ReadOut(LayerCalibrator):
                 part = torch.full((images,), T - 1)
                 found = [Mean(rows[-1].unsqueeze(1).expand(T, images), torch.ones(images), part)]
                 if self.anytime and T > 1:
-                    length, share = octaves(T, images, layer.calibration.generator)
-                    found.append(Mean(rows[length - 1].t(), share, part))
+                    length = octaves(T, images, layer.calibration.generator)
+                    found.append(Mean(rows[length - 1].t(), (length / T).sqrt(), part))
                 return found
 
             refit(layer, means, self.rows, self.ridge)

@@ -21,8 +21,8 @@ target there is relaxed to the prediction (`relaxation.py`), and the system solv
 *Partial sums* (``partial``). Layers behind act before all T steps are over. So rows for the mean over the first t < T
 steps are added, with the same targets and weight ``partial`` (t/T)^2, t drawn for each image, and an offset of
 their own for each t, which b[t] can make up for: the refit learns to be right early. For a network that is read at any
-step (``anytime``) t is drawn so that each doubling of the time is as frequent, and the weight is ``partial`` sqrt(t/T):
-errors fall faster than that, so that the first answers matter most, but with weights that do not rise they alone would.
+step (``anytime``) t is drawn so that each doubling of the time is as frequent, and the weight is ``partial`` from the
+fourth step on, the first that is worth reading, and ``partial`` (t/4)^2 before it: what is left to be right early for.
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ from ftbc.calibrate.walk.layer import Synapse
 from ftbc.calibrate.walk.rows import add_to_bias, matrix, rows_per_image, set_matrix
 from ftbc.errors import RecipeError
 from ftbc.processes import Team
+
+FIRST = 4
+"""From this step on a network that is read at any step has answers worth reading."""
 
 _MOST_CELLS = 1 << 28
 """Numbers of all rows together: 1 GiB of float32."""
@@ -100,7 +103,8 @@ def whole_and_partial(layer: Layer, partial: float, anytime: bool = False) -> Me
         if T == 1 or not partial:
             return [whole]
         if anytime:
-            length, share = octaves(T, images, generator)
+            length = octaves(T, images, generator)
+            share = (length.clamp(max=FIRST) / FIRST) ** 2
         else:
             length = torch.randint(1, T, (images,), generator=generator)
             share = (length / T) ** 2
@@ -110,10 +114,9 @@ def whole_and_partial(layer: Layer, partial: float, anytime: bool = False) -> Me
     return means
 
 
-def octaves(steps: int, images: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """A number of steps t below T = ``steps`` for each image, each doubling of the time alike often, and its weight."""
-    length = (steps ** torch.rand(images, generator=generator)).long().clamp(max=steps - 1)
-    return length, (length / steps).sqrt()
+def octaves(steps: int, images: int, generator: torch.Generator) -> Tensor:
+    """A number of steps t below T = ``steps`` for each image, each doubling of the time alike often."""
+    return (steps ** torch.rand(images, generator=generator)).long().clamp(max=steps - 1)
 
 
 @dataclass(frozen=True)
