@@ -59,7 +59,7 @@ def evaluate(
     reference: the ANN, for its accuracy beside. stop: also say what ``snn.predict(x, until=stop)`` would do. It is
     read from the outputs at all steps, which are needed anyway: it costs nothing, but no time is saved either.
     engine: as for ``snn(x)``. counted_images: operations and firing rates are counted on so many images, the first, by
-    default 200; these run on "layerwise", if the engine is not "event" or cannot count all that is. team: the processes
+    default 200; these run on "layerwise" unless the engine is "event" and sees all that is counted. team: the processes
     that share the images (``with ftbc.team() as team``); all must be given the same network and data, and get the same
     figures.
     kept: where counts are kept now and then, from which another call goes on; asked in the leading process alone.
