@@ -65,15 +65,19 @@ class SynapticOperations:
             reached = fan_out(node, graph.shape(value)).cpu()
             self.dense_macs += float(reached.sum())
             if value in changing:
-                self.reached[value] = self.reached.get(value, 0) + reached
+                self._add(value, reached)
             else:
                 self.macs += float(reached.sum())
         self.dense_sums = 0.0
         for name, places in shortcuts(graph).items():
             for value in (graph[name].inputs[i] for i in places):
-                self.reached[value] = self.reached.get(value, torch.zeros(graph.shape(value), dtype=torch.float64)) + 1
+                self._add(value, torch.ones(graph.shape(value), dtype=torch.float64))
             self.dense_sums += float(len(places) * torch.Size(graph.shape(name)).numel())
         self.events = of_values(graph, self.reached)
+
+    def _add(self, value: str, operations: Tensor) -> None:
+        known = self.reached.get(value)
+        self.reached[value] = operations if known is None else known + operations
 
     def macs_until(self, steps: int) -> float:
         """The multiplications of so many steps."""
