@@ -82,7 +82,7 @@ def _neurons(node: Node) -> Spiking:
 def _has_counts(neurons: Spiking) -> bool:
     """Whether the mean of what they send follows from the number of their spikes."""
     rule = rule_of(neurons)
-    values = type(neurons) is IntegrateFire if rule is None else not rule.coding.changes
+    values = type(neurons) is IntegrateFire if rule is None else rule.bounds is not None
     return values and neurons.threshold.ndim == 1
 
 

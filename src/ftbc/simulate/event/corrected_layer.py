@@ -7,17 +7,20 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from ftbc.simulate.event.aligned import aligned
-from ftbc.simulate.event.layer import IN_CACHE, EventLayer, PartOfRun
+from ftbc.simulate.event.layer import IN_CACHE, EventLayer, PartOfRun, Run
 from ftbc.simulate.event.packed import Packed
 from ftbc.simulate.event.paths import plane
+from ftbc.simulate.event.trial import Trial
 from ftbc.threads import over_images
 
 Correct: TypeAlias = Callable[[int, np.ndarray], Tensor]
 """The bias of step t, for each channel or neuron, given the sum of what they would send with the one that there is."""
+
+Ask: TypeAlias = Callable[[np.ndarray, int, int, int], np.ndarray]
+"""The sum of what charged membranes ``[N, cells]`` would send at step t, over images from one to before another."""
 
 
 class CorrectedLayer(EventLayer):
@@ -28,11 +31,12 @@ class CorrectedLayer(EventLayer):
     ) -> Packed:
         """The spikes, with a bias for each step that is chosen when the membranes are charged, before they fire."""
         run = self._prepared(sources, current, steps, images)
+        asked = [self._asked(run, index) for index in range(len(run.parts))]
         membranes = [self._membranes(images) for _ in run.parts]
         for t in range(steps + 1):
             sums = []
-            for index, (part, v) in enumerate(zip(run.parts, membranes, strict=True)):
-                share = functools.partial(self._between, run.out, index, part, v, t, steps)
+            for part, ask, v in zip(run.parts, asked, membranes, strict=True):
+                share = functools.partial(self._between, part, ask, v, t, steps)
                 sums.append(sum(over_images(share, images, run.worth // steps)))
             if t < steps:
                 self._set_bias(t, correct(t, np.concatenate(sums)[: plane(self.cell.shape)[0]]), run.currents)
@@ -50,7 +54,7 @@ class CorrectedLayer(EventLayer):
             currents[:, t] += self.own[0, t] - before
 
     def _between(
-        self, out: Packed, index: int, part: PartOfRun, v: np.ndarray, t: int, steps: int, first: int, last: int
+        self, part: PartOfRun, ask: Ask, v: np.ndarray, t: int, steps: int, first: int, last: int
     ) -> np.ndarray:
         """Fire step t - 1 and charge step t; then the sum of what would be sent."""
         total = np.zeros(1)
@@ -60,23 +64,20 @@ class CorrectedLayer(EventLayer):
                 self._fire(part, v, t - 1, begin, end)
             if t < steps:
                 self._charge(part, v, t, begin, end)
-                total = total + self._would_send(out, index, part, v, t, begin, end)
+                total = total + ask(v, t, begin, end)
         return total
 
-    def _would_send(
-        self, out: Packed, index: int, part: PartOfRun, v: np.ndarray, t: int, first: int, last: int
-    ) -> np.ndarray:
-        """The sum, over some images, of what each channel of charged membranes would send or, where each neuron has a
-        bias, of what each neuron would: ``[channels]`` or ``[channels, rows, columns]``."""
+    def _asked(self, run: Run, index: int) -> Ask:
+        """How to ask the membranes of a block; the answer is ``[channels]`` or, where each neuron has a bias,
+        ``[channels, rows, columns]``."""
+        part = run.parts[index]
         if part.neurons is None and self.own is None:
-            counts = aligned(np.zeros(64), self.element)
-            self.counter(*part.given[1:], v, part.constants[1], counts, t, first, last)
-            return counts[: self.block.channels].astype(np.float64)
-        # A trial, of which nothing is left but the words that the neurons will write anew.
-        states = [v[first:last]] if part.neurons is None else [v[first:last], *part.neurons.memory[:, first:last]]
-        kept = [state.copy() for state in states]
-        self._fire(part, v, t, first, last)
-        for state, before in zip(states, kept, strict=True):
-            state[:] = before
-        sent = out.of_block(first, last, t, index, self.block.channels)
-        return (sent.totals(torch.float64) if self.own is None else sent.unpack(torch.float64)).sum(0).numpy()
+            return functools.partial(self._would_fire, part)
+        trial = Trial(part.neurons, self.block, self._place(index), part.constants[1], run.currents)
+        return trial if self.own is not None else lambda *asked: trial(*asked).sum((1, 2))
+
+    def _would_fire(self, part: PartOfRun, v: np.ndarray, t: int, first: int, last: int) -> np.ndarray:
+        """Of plain neurons whose channels have a bias each."""
+        counts = aligned(np.zeros(64), self.element)
+        self.counter(*part.given[1:], v, part.constants[1], counts, t, first, last)
+        return counts[: self.block.channels].astype(np.float64)

@@ -33,7 +33,7 @@ def firing(loop: str, element: str, channels: int, planes: int, has_current: boo
 
 
 @numba.njit(inline="always")
-def _tiled(b, channels, columns):  # type: ignore[no-untyped-def]
+def tiled(b, channels, columns):  # type: ignore[no-untyped-def]
     """The bias of each channel, for each pixel of a row."""
     biases = np.empty(columns * channels, b.dtype)
     for column in range(columns):
@@ -71,7 +71,7 @@ def _signed(element: str, channels: int, _: int, has_current: bool) -> Callable[
         rows, columns, row, begin, word, apart = place
         wide, kind = columns * channels, v.dtype.type
         nothing, one, below, clamp = kind(0), kind(1), kind(-numbers[0]), numbers[1] != 0
-        biases, plus, minus = _tiled(b, channels, columns), np.empty(wide, v.dtype), np.empty(wide, v.dtype)
+        biases, plus, minus = tiled(b, channels, columns), np.empty(wide, v.dtype), np.empty(wide, v.dtype)
         for n in range(first, last):
             for y in range(rows):
                 at = begin + y * row
@@ -102,7 +102,7 @@ def _burst(element: str, channels: int, planes: int, has_current: bool) -> Calla
         rows, columns, row, begin, word, apart = place
         wide, kind = columns * channels, v.dtype.type
         nothing, most = kind(0), kind(numbers[0])
-        biases, count, digit = _tiled(b, channels, columns), np.empty(wide, np.int32), np.empty(wide, v.dtype)
+        biases, count, digit = tiled(b, channels, columns), np.empty(wide, np.int32), np.empty(wide, v.dtype)
         for n in range(first, last):
             for y in range(rows):
                 at = begin + y * row
@@ -134,7 +134,7 @@ def _differential(element: str, channels: int, planes: int, has_current: bool) -
         wide, kind = columns * channels, v.dtype.type
         nothing, one, unbounded, middle = kind(0), kind(1), kind(np.inf), kind(0.75)
         rounding, before, steps = kind(numbers[0]), kind(max(t, 1)), kind(t + 1)
-        biases, change = _tiled(b, channels, columns), np.empty(wide, v.dtype)
+        biases, change = tiled(b, channels, columns), np.empty(wide, v.dtype)
         largest, plane = np.empty(wide, v.dtype), np.empty(wide, v.dtype)
         for n in range(first, last):
             for y in range(rows):

@@ -11,6 +11,8 @@ from ftbc.simulate.event.packed import Packed
 from ftbc.simulate.event.rules import Rule
 from ftbc.vectors import Block
 
+NO_CURRENTS = {element: np.empty((1, 1, 1, 1, 0), element) for element in ("int16", "float32", "float64")}
+
 
 @dataclass(frozen=True)
 class Place:
@@ -40,7 +42,7 @@ class RuledNeurons:
         self.memory = np.zeros((rule.memory, len(out.words), place.cells), block.element)
         if rule.coding.changes:  # then the membranes that events charge hold what arrived alone
             self.memory[0].reshape(len(out.words), -1, len(start))[:] = start
-        self._currents = np.empty((1, 1, 1, 1, 0), block.element) if currents is None else currents
+        self._currents = NO_CURRENTS[block.element] if currents is None else currents
         words = out.words.shape[-1] // rule.coding.planes
         self._place = (place.rows, place.columns, place.row, place.begin, place.number, words)
         self._loop = firing(rule.loop, block.element, block.channels, rule.coding.planes, currents is not None)

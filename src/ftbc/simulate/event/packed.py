@@ -95,13 +95,6 @@ class Packed:
         over_images(share, images, self.words.size // _WORTH_A_THREAD)
         return Packed(sums, shape, self.coding)
 
-    def of_block(self, first: int, last: int, t: int, index: int, block: int) -> Packed:
-        """Step t of some images, and of the channels of one block of up to 64 alone."""
-        channels, rows, columns = plane(self.shape)
-        words = self.words[first:last, t : t + 1].reshape(last - first, 1, rows, columns, self.coding.planes, -1)
-        shape = (min(block, channels - index * block), rows, columns)
-        return Packed(np.ascontiguousarray(words[..., index]), shape, self.coding)
-
     def totals(self, dtype: torch.dtype) -> Tensor:
         """The sum of each channel over all pixels, ``[T * N, channels]``."""
         images, steps, rows, columns, words = self.words.shape

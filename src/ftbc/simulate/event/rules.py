@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from ftbc.neuron.burst import BurstFire
 from ftbc.neuron.differential import SLACK, DifferentialFire
@@ -14,20 +15,22 @@ from ftbc.simulate.event.coding import SIGNED, Coding, bursts, changes
 @dataclass(frozen=True)
 class Rule:
     """loop: its name in `firing`; coding: of what is sent; numbers: the settings that the loop takes; memory: how many
-    numbers a neuron remembers besides the membrane that events charge."""
+    numbers a neuron remembers besides the membrane that events charge; bounds: the most that one step sends, and the
+    membrane from which down a spike is taken back (`trial`); None if it sends changes."""
 
     loop: str
     coding: Coding
     numbers: tuple[float, ...]
     memory: int
+    bounds: tuple[float, float] | None
 
 
 def rule_of(neuron: Spiking) -> Rule | None:
     """How neurons with thresholds of 1 fire; None for those that have no loop here, plain ones among them."""
     if isinstance(neuron, SignedFire):
-        return Rule("signed", SIGNED, (neuron.lower, float(neuron.clamp)), memory=1)
+        return Rule("signed", SIGNED, (neuron.lower, float(neuron.clamp)), memory=1, bounds=(1.0, -neuron.lower))
     if isinstance(neuron, BurstFire):
-        return Rule("burst", bursts(neuron.most), (float(neuron.most),), memory=0)
+        return Rule("burst", bursts(neuron.most), (float(neuron.most),), memory=0, bounds=(float(neuron.most), -inf))
     if isinstance(neuron, DifferentialFire):
-        return Rule("differential", changes(neuron.levels), (SLACK,), memory=3)
+        return Rule("differential", changes(neuron.levels), (SLACK,), memory=3, bounds=None)
     return None
