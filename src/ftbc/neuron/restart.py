@@ -31,6 +31,9 @@ class Restarting(Spiking):
     def rows(self) -> int:
         return max(self.extra, self.steps - self.extra)
 
+    def bias_by_step(self) -> Tensor:
+        return torch.cat([self.bias[: self.extra], self.bias[: self.steps - self.extra]])
+
     def take(self, neurons: Spiking) -> Self:
         """Take the constants of calibrated neurons over."""
         self.threshold, self.initial, self.bias = neurons.threshold, neurons.initial, neurons.bias

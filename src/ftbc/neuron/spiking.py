@@ -68,6 +68,10 @@ class Spiking(Temporal):
         """A constant per layer, channel or neuron, shaped to broadcast over one item."""
         return constant if constant.ndim == self.rank else constant.view(-1, *[1] * (self.rank - 1))
 
+    def bias_by_step(self) -> Tensor:
+        """The bias of each of the steps, ``[T, ...]``."""
+        return self.bias
+
     def is_unit(self) -> bool:
         """Whether all thresholds are 1."""
         return bool((self.threshold == 1).all())

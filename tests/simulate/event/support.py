@@ -59,11 +59,14 @@ def spiking(
             shape = grain_shape(grain, node.shape)
             groups = a.reshape(-1, 1) if grain == "layer" else a.flatten(1) if grain == "neuron" else _channels(a)
             theta = 0.1 + 0.7 * groups.amax(0).reshape(shape)
-            neurons[node.name] = kind(steps, len(node.shape)).set(theta, theta)
+            counted = steps - kind.extra_steps
+            neurons[node.name] = kind(kind.rows(counted), len(node.shape)).set(theta, theta)
             shape = shape if constants is None else grain_shape(constants, node.shape)
             size = theta if constants is None else theta.mean()
             neurons[node.name].initial = size * torch.rand(shape, generator=generator, dtype=a.dtype)
-            neurons[node.name].bias = size * 0.2 * torch.randn((steps, *shape), generator=generator, dtype=a.dtype)
+            rows = (kind.rows(counted), *shape)
+            neurons[node.name].bias = size * 0.2 * torch.randn(rows, generator=generator, dtype=a.dtype)
+            neurons[node.name] = kind.settled(neurons[node.name], counted)
 
     cleaned.graph(x, neuron)
     graph = place(cleaned.graph, neurons, spiking_pools=pool == "spiking")

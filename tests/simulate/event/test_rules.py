@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 import ftbc
 from ftbc.graph.ir import Node
-from ftbc.neuron import Burst, Differential, Kind, Signed, Spiking
+from ftbc.neuron import Burst, Differential, Kind, Residual, Signed, Spiking
 from ftbc.simulate.event.coding import PLAIN, SIGNED, Coding, bursts, changes
 from ftbc.simulate.event.engine import EventEngine
 from ftbc.simulate.event.packed import Packed
@@ -19,7 +19,7 @@ from .support import assert_equal_runs, engine_of, images, rounded, spiking
 KINDS: dict[str, Kind] = {
     "signed": Signed(), "signed, lower 0": Signed(lower=0.0), "signed, clamped": Signed(lower=0.5, clamp=True),
     "burst of 1": Burst(1), "burst of 5": Burst(5), "differential, 1 level": Differential(1),
-    "differential": Differential(4),
+    "differential": Differential(4), "residual": Residual(3), "residual, 1 extra": Residual(1),
 }  # fmt: skip
 CASES = {**STRUCTURES, **GROUPS, **WIDTHS}
 kinds = pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
@@ -80,6 +80,10 @@ def test_what_is_special_of_each_kind_happens() -> None:
     }
     assert bool((sent["signed, lower 0"] < 0).any()) and bool((sent["signed, lower 0"] > 0).any())
     assert float(sent["burst of 5"].max()) > 1
+    residual = assert_same_values(spiking(model, x, kind=KINDS["residual"]), x)
+    silent = torch.cat([values[3:].sum(0).flatten() for values in residual.values()]) == 0
+    before = torch.cat([values[:3].sum(0).flatten() for values in residual.values()])
+    assert bool((silent & (before > 0)).any()) and not bool(silent.all())
     assert bool(((sent["differential"] > 0) & (sent["differential"] < 0.9)).any())
 
 

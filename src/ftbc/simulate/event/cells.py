@@ -191,10 +191,11 @@ def _cell(node: Node, reached: Reached, graph: Graph) -> Cell:
     neuron = node.module
     assert isinstance(neuron, Spiking)
     rule, channels = rule_of(neuron), plane(node.shape)[0]
-    each = neuron.bias.ndim > 2  # a bias for each neuron
-    bias = torch.zeros_like(reached.shift) if each else neuron.bias.double().expand(-1, channels)
-    bias = (bias + reached.shift).expand(len(neuron.bias), -1)
-    own = neuron.bias.view(-1, *plane(node.shape)) if each else None
+    by_step = neuron.bias_by_step()
+    each = by_step.ndim > 2  # a bias for each neuron
+    bias = torch.zeros_like(reached.shift) if each else by_step.double().expand(-1, channels)
+    bias = (bias + reached.shift).expand(len(by_step), -1)
+    own = by_step.view(-1, *plane(node.shape)) if each else None
     alike = neuron.initial.ndim == 1
     initial = neuron.initial.double().expand(channels) if alike else neuron.initial.double().view(plane(node.shape))
     # In the network's own precision, in which layers hold them: wide networks would not fit into memory twice.

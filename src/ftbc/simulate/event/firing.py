@@ -172,4 +172,36 @@ def _differential(element: str, channels: int, planes: int, has_current: bool) -
     return run
 
 
-_LOOPS = {"signed": _signed, "burst": _burst, "differential": _differential}
+def _residual(element: str, channels: int, _: int, has_current: bool) -> Callable[..., None]:
+    """`neuron/residual.py`; memory: where the membrane begins, and whether it is awake."""
+    revision = REVISION
+
+    @compiled
+    def run(v, memory, x, b, words, place, numbers, t, first, last):  # type: ignore[no-untyped-def]
+        _ = revision
+        rows, columns, row, begin, word, _ = place
+        wide, kind = columns * channels, v.dtype.type
+        nothing, one, extra, margin = kind(0), kind(1), numbers[0], kind(numbers[1])
+        biases, sent = tiled(b, channels, columns), np.empty(wide, v.dtype)
+        for n in range(first, last):
+            for y in range(rows):
+                at = begin + y * row
+                membrane, start = v[n, at : at + wide], memory[0, n, at : at + wide]
+                awake = memory[1, n, at : at + wide]
+                if has_current:
+                    _add_current(membrane, x, n, t, y, channels, word)
+                for c in range(wide):
+                    u = membrane[c] + biases[c]
+                    fired = one if u >= one else nothing
+                    sent[c] = fired if t < extra else fired * awake[c]
+                    membrane[c] = u - fired
+                if t + 1 == extra:
+                    for c in range(wide):
+                        awake[c] = one if membrane[c] > margin else nothing
+                        membrane[c] = start[c]
+                _write(sent, element, channels, words[n, t, y], word)
+
+    return run
+
+
+_LOOPS = {"signed": _signed, "burst": _burst, "differential": _differential, "residual": _residual}

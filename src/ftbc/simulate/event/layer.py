@@ -243,7 +243,7 @@ class EventLayer:
             if self.cell.rule is not None:
                 place = self._place(index)
                 neurons = RuledNeurons(self.cell.rule, self.block, place, part.start, part.bias, currents, out)
-                start = np.zeros_like(start) if out.coding.changes else start
+                start = np.zeros_like(start) if out.coding.changes else start  # then v holds what arrived alone
             parts.append(PartOfRun(given, (start, part.bias), sent, neurons))
         worth = images * steps * self.rows * self.columns * self.block.channels // WORTH_A_THREAD
         return Run(out, parts, worth, currents, counted)

@@ -40,7 +40,7 @@ class RuledNeurons:
     ) -> None:  # fmt: skip
         self.rule, self.bias, self.words = rule, bias, out.words
         self.memory = np.zeros((rule.memory, len(out.words), place.cells), block.element)
-        if rule.coding.changes:  # then the membranes that events charge hold what arrived alone
+        if rule.begins:
             self.memory[0].reshape(len(out.words), -1, len(start))[:] = start
         self._currents = NO_CURRENTS[block.element] if currents is None else currents
         words = out.words.shape[-1] // rule.coding.planes

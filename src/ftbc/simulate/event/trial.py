@@ -36,7 +36,7 @@ class Trial:
         self, neurons: RuledNeurons | None, block: Block, place: Place, bias: np.ndarray, currents: np.ndarray | None
     ) -> None:
         bounds = PLAIN if neurons is None else neurons.rule.bounds
-        assert bounds is not None  # neurons that send changes are not asked
+        assert bounds is not None
         self._bounds = bounds
         self._memory = np.empty((0, 0, 0), block.element) if neurons is None else neurons.memory
         self._bias, self._currents = bias, NO_CURRENTS[block.element] if currents is None else currents
