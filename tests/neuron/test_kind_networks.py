@@ -96,7 +96,8 @@ def test_the_event_engine_gives_the_same(name: str, network: str) -> None:
     snn, x = converted(name, network), images()
     torch.testing.assert_close(snn(x, engine="event"), snn(x), rtol=0, atol=1e-9)
     on_events = any(row.events != "dense" for row in snn.layers())
-    kind = name in ("plain", "switch", "signed", "clamped", "burst")  # in so few steps there are many changes
+    # differential neurons change too often in so few steps for events to gain
+    kind = name.startswith(("plain", "switch", "signed", "clamped", "burst", "residual"))
     assert on_events == (kind and network != "plain"), "pooled and flattened, spikes reach no neuron one by one"
 
 
