@@ -8,7 +8,7 @@ in T steps and a the activation, least squares says
 and g in the place of theta makes the mean spikes follow the activations with the least error up to an offset, which a
 refit behind absorbs in its bias (without such a refit a gain does harm). The factor g / theta goes into the weights
 that read the spikes; an identity shortcut gets a factor per channel, a synapse of its own. A channel that is silent,
-or whose spikes do not rise with its activation, keeps theta.
+or whose spikes do not rise with its activation, keeps theta, and so do neurons that no weights read.
 
 With many steps theta is nearly what a spike is worth, and the gain brings no more than the noise of its own estimate
 (``most_steps``). In a network that is read at any step from f on (``first``) a spike has one worth for all of them,
@@ -49,7 +49,7 @@ class Gain(LayerCalibrator):
     def at(self, layer: Layer) -> None:
         """Set the amplitude of one layer's spikes."""
         neuron = layer.neuron
-        if neuron is None:
+        if neuron is None or not layer.read_by_synapses:
             return
         sample = layer.sample(self.rows)
         theta, v0 = neuron.threshold.unsqueeze(1), neuron.initial.unsqueeze(1).expand_as(sample.a)

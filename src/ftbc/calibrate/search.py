@@ -12,8 +12,9 @@ any step from f on (``first``) needs counts that are good at each of them, the m
     J = sum_{t>=f} (f/t)^3 e(n_t)  +  early sum_{t<f} e(n_t)
 
 The mean of the spikes need not match: a refit behind absorbs it in its bias, and what changes with t is absorbed by the
-b[t] of the neurons behind. Behind the last neurons there are none, and the output has one bias for all t; so in a
-network that is read at any step these are not searched for, and keep the biases that they have. J is minimised for each
+b[t] of the neurons behind. So neurons that no weights read - those of a network that ends in a ReLU, or in the mean of
+one - are not searched for, and keep the biases that they have; nor are, in a network that is read at any step, the last
+neurons, behind which there is one bias for all t. J is minimised for each
 channel by coordinate descent, on a sample of currents: for steps h that halve, b[t] +- h theta; b[t] +- h theta with
 b[t+1] -+ h theta (a spike a step earlier or later); theta (1 +- 0.6 h) with b as it is and with b scaled alike; all b
 +- h theta / 2. A move is kept where J falls, so that J never rises.
@@ -54,7 +55,7 @@ class CorrelationSearch(LayerCalibrator):
     def at(self, layer: Layer) -> None:
         """Search for the neurons of one layer."""
         neuron = layer.neuron
-        if neuron is None or (self.first and not layer.read_by_neurons):
+        if neuron is None or not (layer.read_by_neurons if self.first else layer.read_by_synapses):
             return
         sample = layer.sample(self.rows)
         theta, bias = neuron.threshold, neuron.bias.clone()

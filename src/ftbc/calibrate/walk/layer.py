@@ -14,7 +14,7 @@ from ftbc.calibrate.walk.plan import Junction, factor, path
 from ftbc.calibrate.walk.rows import at_positions, channel_dimension, matrix, patches
 from ftbc.calibrate.walk.spikes import Weights
 from ftbc.calibrate.walk.targets import Targets
-from ftbc.graph.ops import Activation
+from ftbc.graph.ops import Activation, Synapses
 from ftbc.neuron.integrate_fire import IntegrateFire
 
 _DENSE = 4
@@ -86,6 +86,15 @@ class Layer:
     @property
     def read_by_neurons(self) -> bool:
         """Whether other neurons lie behind these, whose b[t] can make up for means that change with t."""
+        return self._read_by(Activation)
+
+    @property
+    def read_by_synapses(self) -> bool:
+        """Whether weights lie behind these neurons, which can make up for what a spike is worth and for an offset."""
+        return self._read_by(*Synapses)
+
+    def _read_by(self, *kinds: type[nn.Module]) -> bool:
+        """Whether anything behind the neurons, directly or not, is of one of these kinds."""
         ann, waiting, seen = self.calibration.ann, [self.junction.site], set()
         while waiting:
             name = waiting.pop()
@@ -93,7 +102,7 @@ class Layer:
                 continue
             seen.add(name)
             readers = ann.users(name)
-            if any(isinstance(reader.module, Activation) for reader in readers):
+            if any(isinstance(reader.module, kinds) for reader in readers):
                 return True
             waiting += [reader.name for reader in readers]
         return False

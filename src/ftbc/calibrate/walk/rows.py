@@ -35,12 +35,17 @@ def channel_dimension(module: nn.Module, shape: Shape) -> int:
     return len(shape) - 1 if isinstance(module, nn.Linear) else 0
 
 
+def channels(shape: Shape, dim: int) -> int:
+    """How many channels a value of that shape has along ``dim``; a lone number is one."""
+    return shape[dim] if shape else 1
+
+
 def draw_positions(images: int, shape: Shape, dim: int, rows: int, generator: torch.Generator) -> Tensor:
     """Positions ``[N, k]`` of a value of that shape, k by `rows_per_image`; every position if there are no more.
 
     They are in random order, so that the first of them are a sample too.
     """
-    places = torch.Size(shape).numel() // shape[dim]
+    places = torch.Size(shape).numel() // channels(shape, dim)
     count = rows_per_image(rows, images)
     if count >= places:
         return torch.rand(images, places, generator=generator).argsort(1)
@@ -49,7 +54,7 @@ def draw_positions(images: int, shape: Shape, dim: int, rows: int, generator: to
 
 def at_positions(value: Tensor, dim: int, positions: Tensor) -> Tensor:
     """The channels of a value ``[n, ...]`` at positions ``[n, k]``, as rows ``[n k, C]``; dim: that of the channels."""
-    places = value.movedim(1 + dim, -1)
+    places = value.movedim(1 + dim, -1) if value.ndim > 1 else value.unsqueeze(1)
     places = places.flatten(1, -2) if places.ndim > 2 else places.unsqueeze(1)
     return places[torch.arange(len(value), device=value.device).unsqueeze(1), positions].flatten(0, 1)
 

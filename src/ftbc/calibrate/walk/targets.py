@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ftbc.calibrate.walk.rows import at_positions
+from ftbc.calibrate.walk.rows import at_positions, channels
 from ftbc.graph.ir import INPUT, Graph, Node
 
 _MOST_CELLS = 1 << 28
@@ -67,9 +67,8 @@ class Targets:
         keys, cells = [], 0
         order = list(self._wanted)
         for key in order[order.index(first) :]:
-            cells += (
-                self._wanted[key].positions.numel() * self._ann.shape(self._wanted[key].value)[self._wanted[key].dim]
-            )
+            wanted = self._wanted[key]
+            cells += wanted.positions.numel() * channels(self._ann.shape(wanted.value), wanted.dim)
             if keys and cells > self._most:
                 break
             keys.append(key)

@@ -15,12 +15,12 @@ from ftbc.graph.rules.registry import rule
 
 @rule("relu", "relu_")
 def _relu(call: Call, x: Value, inplace: bool = False) -> Value:
-    return call.emit(ops.Activation(), x)
+    return _site(call, ops.Activation(), x)
 
 
 @rule("relu6", "relu6_")
 def _relu6(call: Call, x: Value, inplace: bool = False) -> Value:
-    return call.emit(ops.Activation(6.0), x)
+    return _site(call, ops.Activation(6.0), x)
 
 
 @rule("hardtanh", "hardtanh_")
@@ -33,7 +33,7 @@ def _clamp(call: Call, x: Value, min: Any = None, max: Any = None) -> Value:
     low, high = _number(min), _number(max)
     if low != 0 or (high is not None and not high > 0):
         raise Refused(f"only clamps from 0 to a positive bound convert, this one runs from {low} to {high}")
-    return call.emit(ops.Activation(None if high is None or math.isinf(high) else float(high)), x)
+    return _site(call, ops.Activation(None if high is None or math.isinf(high) else float(high)), x)
 
 
 @rule("maximum", "max", "fmax")
@@ -41,14 +41,14 @@ def _maximum(call: Call, a: Any, other: Any) -> Value:
     x, zero = (a, other) if isinstance(a, Value) else (other, a)
     if not isinstance(x, Value) or not isinstance(zero, Tensor) or bool((zero != 0).any()) or call.shape != x.shape:
         raise Refused(remedy_for("max"))
-    return call.emit(ops.Activation(), x)
+    return _site(call, ops.Activation(), x)
 
 
 @rule("threshold", "_threshold", "threshold_")  # F.threshold calls itself _threshold
 def _threshold(call: Call, x: Value, threshold: float, value: float, inplace: bool = False) -> Value:
     if threshold != 0 or value != 0:
         raise Refused(remedy_for("threshold"))
-    return call.emit(ops.Activation(), x)
+    return _site(call, ops.Activation(), x)
 
 
 @rule("ReLU")
@@ -68,7 +68,16 @@ def _threshold_module(call: Call, module: nn.Threshold, x: Value) -> Value:
 
 @rule("Activation", "Staircase")
 def _own_activation(call: Call, module: ops.Activation, x: Value) -> Value:
-    return call.emit(spec.clone(module), x)
+    return _site(call, spec.clone(module), x)
+
+
+def _site(call: Call, activation: ops.Activation, x: Value) -> Value:
+    """A site for neurons; a lone number per item is a channel while it passes them."""
+    if x.shape:
+        return call.emit(activation, x)
+    channel = call.emit(ops.Reshape((1,)), x, shape=(1,), suffix=".channel")
+    sent = call.emit(activation, channel, shape=(1,))
+    return call.emit(ops.Reshape(()), sent, suffix=".number")
 
 
 def _number(bound: Any) -> Any:

@@ -23,8 +23,8 @@ MOST_PATHS = 6
 
 
 def plane(shape: Shape) -> Shape:
-    """Channels, rows and columns of an item: features are one pixel, a sequence is one row."""
-    channels, *rest = shape
+    """Channels, rows and columns of an item: features are one pixel, a sequence is one row, a number is one channel."""
+    channels, *rest = shape or (1,)
     rows, columns = [1, 1, *rest][-2:]
     return channels, rows, columns
 
