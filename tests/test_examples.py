@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import Tensor
 
 import ftbc
 from ftbc.data import Images
@@ -22,6 +23,7 @@ CALIBRATION, TEST = 10, 10
 SHOWN = {
     "quickstart": ("ANN", ["resnet20.snn"]),
     "own_model": ("ANN", ["small.snn"]),
+    "no_classifier": ("variance", []),
     "choosing_steps": ("below the ANN", []),
     "comparing": ("mean-square", ["table.tex", "table.csv"]),
     "own_recipe": ("ternary", ["mine.toml"]),
@@ -51,7 +53,8 @@ def test_an_example(
         return real(source, calibration=CALIBRATION, test=TEST)
 
     def quick(snn: Any, data: Any, reference: Any = None) -> ftbc.Evaluation:
-        return measured(snn, data.take(min(TEST, len(data))), reference)
+        few = data[:TEST] if isinstance(data, Tensor) else data.take(min(TEST, len(data)))
+        return measured(snn, few, reference)
 
     monkeypatch.setattr(ftbc.data, "load", few)
     monkeypatch.setattr(ftbc, "evaluate", quick)

@@ -24,6 +24,11 @@ def good():
     return nn.Sequential(*layers)
 
 
+def plane():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 2, 1))
+
+
 class Bad(nn.Module):
     def __init__(self):
         super().__init__()

@@ -205,6 +205,16 @@ def test_evaluate_several_methods_and_steps(ftbc_command: Command, folder: Path)
     assert all(row["calibration_images"] == 16 and row["conversion_seconds"] > 0 and row["seed"] == 0 for row in rows)
 
 
+def test_evaluate_a_network_that_is_no_classifier(ftbc_command: Command, folder: Path) -> None:
+    outcome = ftbc_command("evaluate", "nets.py:plane", *QUICK, "--steps", "2,4", "--json", "e.json")
+    assert outcome.status == 0 and not outcome.err
+    assert "error" in outcome.out and "accuracy" not in outcome.out
+    rows = json.loads((folder / "e.json").read_text())["results"]
+    assert [len(row["error"]) for row in rows] == [2, 4] and all(row["accuracy"] == [] for row in rows)
+    refused = ftbc_command("evaluate", "nets.py:plane", *QUICK, "--stop", "0.9")
+    assert refused.status == 2 and "score per class" in refused.err
+
+
 def test_evaluate_with_early_exit(ftbc_command: Command, folder: Path) -> None:
     arguments = ("evaluate", "nets.py:good", *QUICK, "--steps", "4", "--json", "e.json")
     assert ftbc_command(*arguments).status == 0

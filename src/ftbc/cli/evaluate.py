@@ -84,7 +84,10 @@ def evaluate(
     seed: Seed = 0,
     json: Json = None,
 ) -> None:
-    """Measure accuracy at each time step, beside the network it came from.
+    """Measure accuracy at each time step, beside the network it came from, and the error of its outputs.
+
+    The error is the share of the variance of that network's outputs that the spiking one does not meet; it is all that
+    is shown of a network that is no classifier, such as one that gives a map or a number.
 
     In several processes, each with a part of the images: `torchrun --nproc-per-node 2 -m ftbc evaluate ...`
 
@@ -119,8 +122,9 @@ def evaluate(
                     make = functools.partial(_convert, network, chosen, t, method, seed, whole, progress, own)
                     spiking, seconds, key = kept.network(chosen, method, t, whole, seed, make)
                 counts = kept.counts(key, engine=engine, stop=stop)
+                shown = test if _classifies(spiking) or rule is not None else (x for x, _ in test)
                 result = ftbc.evaluate(
-                    spiking, test, network, stop=rule, engine=engine, progress=progress, team=own, kept=counts
+                    spiking, shown, network, stop=rule, engine=engine, progress=progress, team=own, kept=counts
                 )
                 course: list[Stage] = []
                 if pieces and chosen is not None and method is not None:
@@ -160,7 +164,7 @@ def evaluate(
             )
     if not own.leads:
         return
-    if len(rows) > 1:
+    if len(rows) > 1 and rows[0]["accuracy"]:
         columns = {
             method.name: {row["steps"]: row["accuracy"][-1] for row in rows if row["recipe"]["name"] == method.name}
             for method in methods
@@ -168,6 +172,11 @@ def evaluate(
         typer.echo("Each T with a calibration of its own:")
         typer.echo(accuracy_table(times, columns, rows[0]["reference_accuracy"]))
     write_json(json, {"model": model, "data": test.name, "results": rows})
+
+
+def _classifies(snn: ftbc.SpikingNetwork) -> bool:
+    """Whether its outputs are scores of classes, so that labels have a meaning."""
+    return len(snn.graph.shape(snn.graph.output)) == 1
 
 
 def _convert(

@@ -104,7 +104,7 @@ def _at_one_step(output: Tensor, spikes: Spikes, found: Tensor, others: Spikes) 
         different[name] = int(((sent.flatten(1) != 0) != (other.flatten(1).to(sent) != 0)).sum())
     if output.numel() != found.numel():
         raise InputError(f"the file is of another network: it gives {list(found.shape[1:])} an image")
-    gap = float((output.flatten(1) - found.flatten(1).to(output)).abs().max())
+    gap = float((output - found.reshape(output.shape).to(output)).abs().max())
     largest = max(float(output.abs().max()), torch.finfo(output.dtype).tiny)
     return Agreement(
         sum(sent.numel() for sent in spikes.values()),

@@ -1,4 +1,4 @@
-"""Labelled images to measure on, in any form a user has them in, and how processes share them out."""
+"""Images to measure on, in any form a user has them in, and how processes share them out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from torch import Tensor
 from ftbc.errors import InputError, NotFiniteError
 from ftbc.processes import Team
 
-Batch = tuple[Tensor, Tensor]
+_AT_ONCE = 100
+Batch = tuple[Tensor, Tensor | None]
+"""Images and their labels, if they have any."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,13 @@ def turns(batches: Iterable[Batch], team: Team, before: int = 0) -> Iterator[Tur
     """
     own, begins, seen, taken = None, 0, 0, 0
     for x, y in batches:
-        if seen < before < seen + len(y):
+        if seen < before < seen + len(x):
             raise InputError(f"{before} images are known, but a batch ends elsewhere: give batches of the same size")
         if seen >= before:
             if taken == team.rank:
                 own, begins = (x, y), seen
             taken += 1
-        seen += len(y)
+        seen += len(x)
         if taken == team.size:
             yield Turn(own, begins, seen)
             own, begins, taken = None, seen, 0
@@ -53,11 +55,30 @@ def turns(batches: Iterable[Batch], team: Team, before: int = 0) -> Iterator[Tur
         yield Turn(own, begins, seen)
 
 
-def labelled_batches(data: Any) -> Iterator[Batch]:
-    """Yield (images, labels) of any form that `evaluate` takes, checked."""
+def any_batches(data: Any) -> Iterator[Batch]:
+    """Yield images, with labels or without, of any form that `evaluate` takes, checked."""
+    if isinstance(data, Tensor):
+        _check_images(data)
+        yield from ((part, None) for part in (data.split(_AT_ONCE) if len(data) else ()))
+        return
+    if isinstance(data, Iterable) and not isinstance(data, tuple | str):
+        for entry in data:
+            if isinstance(entry, Tensor):
+                _check_images(entry)
+                if len(entry):
+                    yield entry, None
+            else:
+                yield from labelled_batches([entry])
+        return
+    yield from labelled_batches(data)
+
+
+def labelled_batches(data: Any) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield (images, labels), checked."""
     if isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, Tensor) for part in data):
         _check_pair(*data)
-        yield from zip(data[0].split(100), data[1].split(100), strict=True) if len(data[0]) else ()
+        if len(data[0]):
+            yield from zip(data[0].split(_AT_ONCE), data[1].split(_AT_ONCE), strict=True)
         return
     if not isinstance(data, Iterable) or isinstance(data, Tensor | str):
         raise InputError("the data to evaluate on must give (images, labels) batches, or be a pair of two tensors")
@@ -74,6 +95,13 @@ def _check_pair(x: Any, y: Any) -> None:
         raise InputError(f"the images to evaluate on are a {type(x).__name__}, not a tensor")
     if not isinstance(y, Tensor) or y.ndim != 1 or len(y) != len(x) or y.is_floating_point() or y.is_complex():
         kind = f"{y.dtype} of shape {list(y.shape)}" if isinstance(y, Tensor) else f"a {type(y).__name__}"
-        raise InputError(f"the labels of {len(x)} images are {kind}: give one whole number for each image")
+        raise InputError(
+            f"the labels of {len(x)} images are {kind}: give one whole number for each image, or, to compare outputs "
+            "with the reference's, images alone"
+        )
+    _check_images(x)
+
+
+def _check_images(x: Tensor) -> None:
     if x.is_floating_point() and x.device.type != "meta" and not bool(torch.isfinite(x).all()):
         raise NotFiniteError("the images to evaluate on hold NaN or infinity: check how they are read and normalised")

@@ -1,4 +1,4 @@
-"""Accuracy at each time step in one pass, with firing rates, operations and energy."""
+"""Accuracy and error at each time step in one pass, with firing rates, operations and energy."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from ftbc.calibrate.base import Progress, silent
 from ftbc.errors import InputError
-from ftbc.measure.batches import labelled_batches, turns
+from ftbc.measure.batches import any_batches, labelled_batches, turns
 from ftbc.measure.evaluation import Evaluation
-from ftbc.measure.tally import Tally, right_by
+from ftbc.measure.tally import Tally, answers
 from ftbc.network import SpikingNetwork
 from ftbc.processes import ALONE, Team
 from ftbc.simulate import Confidence, require_engine
@@ -53,11 +53,13 @@ def evaluate(
     team: Team = ALONE,
     kept: Kept | None = None,
 ) -> Evaluation:
-    """Classify labelled data at every time step in one pass.
+    """Run images through a network in one pass, and measure it at every time step.
 
-    data: an iterable of ``(images, labels)`` batches, or a pair of tensors ``(images [N, ...], labels [N])``.
-    reference: the ANN, for its accuracy beside. stop: also say what ``snn.predict(x, until=stop)`` would do. It is
-    read from the outputs at all steps, which are needed anyway: it costs nothing, but no time is saved either.
+    data: an iterable of ``(images, labels)`` batches, or a pair of tensors ``(images [N, ...], labels [N])``; for a
+    network that is no classifier, images alone, in a tensor or in batches. reference: the ANN, for its accuracy beside
+    and for the error of the outputs against its own, which is all that images without labels can tell. stop: also say
+    what ``snn.predict(x, until=stop)`` would do. It is read from the outputs at all steps, which are needed anyway: it
+    costs nothing, but no time is saved either.
     engine: as for ``snn(x)``. counted_images: operations and firing rates are counted on so many images, the first, by
     default 200; these run on "layerwise" unless the engine is "event" and sees all that is counted. team: the processes
     that share the images (``with ftbc.team() as team``); all must be given the same network and data, and get the same
@@ -80,10 +82,11 @@ def evaluate(
     sized = getattr(data, "dataset", data)  # a DataLoader's own length counts batches
     total = len(sized) if hasattr(sized, "__len__") and not isinstance(sized, tuple) else 0
     with _in_eval_mode(reference):
-        for turn in turns(labelled_batches(data), team, before):
+        for turn in turns(any_batches(data), team, before):
             images = turn.seen
             with team.agreed():
                 if turn.own is not None:
+                    _require_use(turn.own[1], reference, stop)
                     tally.take(*turn.own, turn.begins)
             if kept is not None and team.told(kept.due()):
                 counts = known + team.sum(tally.counts)
@@ -107,11 +110,21 @@ def reference_accuracy(model: nn.Module, data: Any, team: Team = ALONE) -> float
         for turn in turns(labelled_batches(data), team):
             with team.agreed():
                 if turn.own is not None:
-                    right += right_by(model, *(part.to(place) for part in turn.own))
+                    x, y = turn.own
+                    assert y is not None
+                    right += int((answers(model, x.to(place)).argmax(1) == y.to(place)).sum())
             images = turn.seen
     if not images:
         raise InputError("the data to evaluate on holds no images")
     return 100 * int(team.total(right)[0]) / images
+
+
+def _require_use(labels: Tensor | None, reference: nn.Module | None, stop: Confidence | None) -> None:
+    """Refuse images without labels where nothing could be said of them."""
+    if labels is None and reference is None:
+        raise InputError("images without labels can only be compared: give reference=, the network converted from")
+    if labels is None and stop is not None:
+        raise InputError("stop= is for classifiers: give (images, labels)")
 
 
 def _taken_up(tally: Tally, team: Team, kept: Kept | None) -> tuple[int, Tensor]:

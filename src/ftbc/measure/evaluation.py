@@ -11,13 +11,14 @@ from ftbc.measure.energy import Operations, energy_models
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a spiking network does on labelled data; lists have one entry for each time step t = 1 .. T.
+    """What a spiking network does on images; lists have one entry for each time step t = 1 .. T.
 
-    accuracy, reference_accuracy: percent; firing_rate: spikes per neuron and step, by layer; neurons: their number;
-    spikes, synops: spikes of all neurons up to t and additions caused by them, per image, extra steps included; these
-    are counted on the first images; energy, reference_energy: microjoules per image up to t, and of the ANN (45 nm:
-    4.6 pJ a MAC, 0.9 pJ an addition; the layers that read the image count as MACs at each step, or once where neurons
-    send changes alone), other models by `energies`; early_exit: what it does to stop images early, if that was asked
+    accuracy, reference_accuracy: percent, empty and None without labels; error: of the outputs against those of the
+    reference (`output_error`), None without one; firing_rate: spikes per neuron and step, by layer; neurons: their
+    number; spikes, synops: spikes of all neurons up to t and additions caused by them, per image, extra steps included;
+    these are counted on the first images; energy, reference_energy: microjoules per image up to t, and of the ANN (45
+    nm: 4.6 pJ a MAC, 0.9 pJ an addition; the layers that read the image count as MACs at each step, or once where
+    neurons send changes alone), other models by `energies`; early_exit: what it does to stop images early, if asked
     for. All other entries are of images that take all steps. image_macs: MACs of the layers that read the image, at one
     step; sent_once: whether they are needed at the first step alone; reference_operations: those of the ANN.
     """
@@ -25,6 +26,7 @@ class Evaluation:
     images: int
     accuracy: list[float]
     reference_accuracy: float | None
+    error: list[float] | None
     firing_rate: dict[str, float]
     neurons: int
     spikes: list[float]
@@ -58,13 +60,23 @@ class Evaluation:
         return asdict(self)
 
     def __str__(self) -> str:
-        lines = ["   t  accuracy  SynOps/image  energy/image"]
-        for t in shown_steps(len(self.accuracy)):
-            lines.append(
-                f"{t:4}  {self.accuracy[t - 1]:7.2f}%  {self.synops[t - 1]:12.4g}  {self.energy[t - 1]:9.4g} uJ"
-            )
-        if self.reference_accuracy is not None:
-            lines.append(f" ANN  {self.reference_accuracy:7.2f}%  {'':12}  {self.reference_energy:9.4g} uJ")
+        columns = {"t": [str(t) for t in shown_steps(len(self.synops))]}
+        rows = [int(t) - 1 for t in columns["t"]]
+        if self.accuracy:
+            columns["accuracy"] = [f"{self.accuracy[row]:.2f}%" for row in rows]
+        if self.error is not None:
+            columns["error"] = [f"{self.error[row]:.4f}" for row in rows]
+        columns["SynOps/image"] = [f"{self.synops[row]:.4g}" for row in rows]
+        columns["energy/image"] = [f"{self.energy[row]:.4g} uJ" for row in rows]
+        if self.error is not None:
+            ann = {"t": "ANN", "energy/image": f"{self.reference_energy:.4g} uJ"}
+            ann["accuracy"] = "" if self.reference_accuracy is None else f"{self.reference_accuracy:.2f}%"
+            columns = {name: [*column, ann.get(name, "")] for name, column in columns.items()}
+        widths = {name: max(len(name), *map(len, column)) for name, column in columns.items()}
+        widths["t"] = 4
+        lines = ["  ".join(f"{name:>{width}}" for name, width in widths.items())]
+        for cells in zip(*columns.values(), strict=True):
+            lines.append("  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths.values(), strict=True)))
         if self.early_exit is not None:
             lines.append(str(self.early_exit))
         rate = sum(self.firing_rate.values()) / len(self.firing_rate)

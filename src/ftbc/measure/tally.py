@@ -1,8 +1,6 @@
-"""What is counted while a spiking network classifies images: whole numbers, whose sums no order or sharing changes."""
+"""What is counted while a spiking network sees images: sums, so that images can be shared out and taken up again."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -14,11 +12,12 @@ from ftbc.measure.energy import CMOS_45NM, Operations
 from ftbc.measure.evaluation import Evaluation
 from ftbc.measure.events import of_neurons
 from ftbc.measure.operations import SynapticOperations
+from ftbc.measure.output_error import OutputError
 from ftbc.network import SpikingNetwork
 from ftbc.simulate import Confidence, steps_until
 from ftbc.simulate.scales import Scales
 
-_SINGLES = ("counted", "right by reference", "right when stopped", "steps when stopped")
+_SINGLES = ("counted", "labelled", "right by reference", "right when stopped", "steps when stopped")
 
 
 class Tally:
@@ -46,46 +45,63 @@ class Tally:
         self.neurons = {name: torch.Size(snn.graph.shape(name)).numel() for name in neurons}
         self.weights = {name: self._weights(name) for name in self.events}
         self.on_events = engine == "event" and self._weighed_on_events()
-        sizes = [snn.steps, steps, *[steps] * len(self.neurons), len(_SINGLES)]
+        self.shape = snn.graph.shape(snn.graph.output)
+        errors = 0 if reference is None else OutputError.size(snn.steps, self.shape)
+        sizes = [snn.steps, steps, *[steps] * len(self.neurons), len(_SINGLES), errors]
         self.counts = torch.zeros(sum(sizes), dtype=torch.float64)
-        self.right, self.synops, *spikes, singles = self.counts.split(sizes)  # views: what is written there is kept
+        # Views: what is written there is kept.
+        self.right, self.synops, *spikes, singles, errors = self.counts.split(sizes)
+        self.error = None if reference is None else OutputError(errors, snn.steps)
         self.spikes = dict(zip(self.neurons, spikes, strict=True))
         self.singles = dict(zip(_SINGLES, singles, strict=True))
 
-    def take(self, x: Tensor, y: Tensor, begins: int) -> None:
-        """Classify a batch, whose first image has the number ``begins`` among all."""
-        x, y = x.to(self.place), y.to(self.place)
+    def take(self, x: Tensor, y: Tensor | None, begins: int) -> None:
+        """Run a batch, whose first image has the number ``begins`` among all; y: its labels, if it has any."""
+        x = x.to(self.place)
         watched = min(len(x), max(0, self.counted_images - begins))
         parts = [self._watched(x[:watched])] if watched else []
         parts += [self.snn(x[watched:], head=False, engine=self.engine)] if watched < len(x) else []
         means = torch.cat(parts, 1)
         outputs = self.snn.read_out(means)
+        self.singles["counted"] += watched
+        z = None if self.reference is None else answers(self.reference, x)
+        if self.error is not None and z is not None:
+            self.error.take(outputs, z)
+        if y is not None:
+            self._classify(outputs, means, y.to(self.place), z)
+
+    def _classify(self, outputs: Tensor, means: Tensor, y: Tensor, z: Tensor | None) -> None:
+        """Compare answers with labels: those after each step, those of images that stop early, and the reference's."""
         if outputs.ndim != 3:
-            raise InputError(f"accuracy needs one score per class, but the network gives {list(outputs.shape[2:])}")
+            raise InputError(
+                f"accuracy needs one score per class, but the network gives {list(outputs.shape[2:])} for an image: "
+                "give images without labels, and reference=, whose outputs are then compared"
+            )
         hits = outputs.argmax(2) == y
         self.right += hits.sum(1).double().cpu()
-        self.singles["counted"] += watched
+        self.singles["labelled"] += len(y)
         if self.stop is not None:
             taken = steps_until(self.stop, means)
             self.singles["right when stopped"] += int(hits.gather(0, taken.unsqueeze(0) - 1).sum())
             self.singles["steps when stopped"] += int(taken.sum())
-        if self.reference is not None:
-            self.singles["right by reference"] += right_by(self.reference, x, y)
+        if z is not None:
+            self.singles["right by reference"] += int((z.argmax(1) == y).sum())
 
     def evaluation(self, images: int) -> Evaluation:
         """What the counts say of so many images."""
         snn, operations, spikes = self.snn, self.operations, self.spikes
-        counted, by_reference, stopped_right, stopped_steps = map(float, self.singles.values())
+        counted, labelled, by_reference, stopped_right, stopped_steps = map(float, self.singles.values())
         steps = snn.extra_steps + snn.steps
         synops = (self.synops.cumsum(0) / counted).tolist()[snn.extra_steps :]
         energy = [
             CMOS_45NM.microjoules(operations.macs_until(t), ac) for t, ac in enumerate(synops, 1 + snn.extra_steps)
         ]
-        stopped = (100 * stopped_right / images, stopped_steps / images)
+        stopped = (100 * stopped_right / max(labelled, 1), stopped_steps / max(labelled, 1))
         return Evaluation(
             images=images,
-            accuracy=(100 * self.right / images).tolist(),
-            reference_accuracy=None if self.reference is None else 100 * by_reference / images,
+            accuracy=(100 * self.right / labelled).tolist() if labelled else [],
+            reference_accuracy=None if self.reference is None or not labelled else 100 * by_reference / labelled,
+            error=None if self.error is None else self.error.relative(images, self.shape),
             firing_rate={name: float(s.sum()) / self.neurons[name] / steps / counted for name, s in spikes.items()},
             neurons=sum(self.neurons.values()),
             spikes=(torch.stack([*spikes.values()]).sum(0).cumsum(0) / counted).tolist()[snn.extra_steps :],
@@ -130,9 +146,12 @@ class Tally:
         return outputs
 
 
-def right_by(classify: Callable[[Tensor], Tensor], x: Tensor, y: Tensor) -> int:
-    """How many images a network of the user's classifies rightly."""
+def answers(model: nn.Module, x: Tensor) -> Tensor:
+    """What a network of the user's gives for images."""
     try:
-        return int((classify(x).argmax(1) == y).sum())
+        found = model(x)
     except Exception as error:
         raise InputError(f"the reference does not run on the data: {first_line(error)}") from error
+    if not isinstance(found, Tensor):
+        raise InputError(f"the reference gives a {type(found).__name__}, not a tensor")
+    return found

@@ -44,7 +44,7 @@ class KeptCounts:
         if kept is None:
             return None
         images, counts = kept["result"].get("images"), kept["result"].get("counts")
-        numbers = isinstance(counts, list) and all(type(c) is float and math.isfinite(c) and c >= 0 for c in counts)
+        numbers = isinstance(counts, list) and all(type(c) is float and math.isfinite(c) for c in counts)
         if type(images) is not int or images < 1 or not numbers:
             self.folder.refuse(self.key, "it has no counts")
             return None
