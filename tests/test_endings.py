@@ -60,6 +60,16 @@ def test_every_engine_and_a_saved_network_give_the_same(name: str, method: str, 
     assert torch.equal(ftbc.load(tmp_path / "net.snn")(x), outputs)
 
 
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("name", ENDINGS)
+def test_exported_as_onnx(name: str, whole: bool, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    network, x = _network(name)
+    snn = ftbc.convert(network.float(), x.float(), 3, "mean-square")
+    assert ftbc.export.onnx(snn, tmp_path / "net.onnx", all_at_once=whole).agreement.share > 0.99
+
+
 @pytest.mark.parametrize("steps", [1, 4])
 @pytest.mark.parametrize("name", IN_NEURONS)
 @torch.no_grad()
