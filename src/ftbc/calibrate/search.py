@@ -14,10 +14,11 @@ any step from f on (``first``) needs counts that are good at each of them, the m
 The mean of the spikes need not match: a refit behind absorbs it in its bias, and what changes with t is absorbed by the
 b[t] of the neurons behind. So neurons that no weights read - those of a network that ends in a ReLU, or in the mean of
 one - are not searched for, and keep the biases that they have; nor are, in a network that is read at any step, the last
-neurons, behind which there is one bias for all t. J is minimised for each
-channel by coordinate descent, on a sample of currents: for steps h that halve, b[t] +- h theta; b[t] +- h theta with
-b[t+1] -+ h theta (a spike a step earlier or later); theta (1 +- 0.6 h) with b as it is and with b scaled alike; all b
-+- h theta / 2. A move is kept where J falls, so that J never rises.
+neurons, behind which there is one bias for all t.
+
+J is minimised for each channel by coordinate descent, on a sample of currents: for steps h that halve, b[t] +- h theta;
+b[t] +- h theta with b[t+1] -+ h theta (a spike a step earlier or later); theta (1 +- 0.6 h) with b as it is and with b
+scaled alike; all b +- h theta / 2. A move is kept where J falls, so that J never rises.
 """
 
 from __future__ import annotations

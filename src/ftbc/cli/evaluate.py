@@ -176,7 +176,8 @@ def evaluate(
 
 def _classifies(snn: ftbc.SpikingNetwork) -> bool:
     """Whether its outputs are scores of classes, so that labels have a meaning."""
-    return len(snn.graph.shape(snn.graph.output)) == 1
+    shape = snn.graph.shape(snn.graph.output)
+    return len(shape) == 1 and shape[0] > 1
 
 
 def _convert(
