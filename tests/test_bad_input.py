@@ -399,8 +399,6 @@ def labels(count: int = 6) -> Tensor:
 
 
 BAD_DATA: dict[str, tuple[str, Any]] = {
-    "images alone": ("(images, labels)", torch.rand(6, 3, 4, 4)),
-    "batches without labels": ("(images, labels)", [torch.rand(6, 3, 4, 4)]),
     "triples": ("(images, labels)", [(torch.rand(6, 3, 4, 4), labels(), labels())]),
     "nothing": ("no images", []),
     "an empty pair": ("no images", (torch.rand(0, 3, 4, 4), labels(0))),
@@ -429,6 +427,13 @@ def test_data_to_evaluate_on(case: str, snn: ftbc.SpikingNetwork, model: nn.Modu
     before = everything(model)
     refused(FtbcError, words, ftbc.evaluate, snn, data, reference=model)
     assert everything(model) == before
+
+
+@pytest.mark.parametrize("data", [torch.rand(6, 3, 4, 4), [torch.rand(6, 3, 4, 4)]], ids=["alone", "batches"])
+def test_images_without_labels_and_nothing_to_compare_with(
+    data: Any, snn: ftbc.SpikingNetwork, refused: Refused
+) -> None:
+    refused(FtbcError, ("labels", "reference="), ftbc.evaluate, snn, data)
 
 
 def test_outputs_that_are_no_scores(images: Tensor, refused: Refused) -> None:
