@@ -21,8 +21,9 @@ from ftbc.simulate.event.corrected_layer import CorrectedLayer
 from ftbc.simulate.event.engine import EventEngine
 from ftbc.simulate.event.packed import Packed
 
-MOST_BYTES = 1 << 29
-"""Of one value over all steps of a batch: if it would be larger, step by step is the better way."""
+MOST_BYTES = 1 << 31
+"""Of one value over all steps of a batch, of which a layer reads and makes one: if it would be larger, step by step,
+which keeps membranes alone, is the better way."""
 
 Choose = Callable[[str, int, Tensor], Tensor]
 """The bias of a layer at step t, in units of its thresholds, given the sum of what would be sent, in spikes: both
