@@ -277,7 +277,7 @@ _BEST = (
     Recipe(
         name="best",
         summary="layer by layer: weights refitted to the spikes, thresholds and b[t] by correlation, spike gains",
-        calibrate=(Refit(last=False), QuantileBias(), CorrelationSearch(), Gain(most_steps=4), ReadOut()),
+        calibrate=(Refit(last=False), QuantileBias(), CorrelationSearch(most_steps=16), Gain(most_steps=4), ReadOut()),
     ),
     Recipe(
         name="best-sharpened",
@@ -285,7 +285,7 @@ _BEST = (
         calibrate=(
             Refit(last=False),
             QuantileBias(),
-            CorrelationSearch(),
+            CorrelationSearch(most_steps=16),
             Sharpen(most_steps=2),
             Gain(most_steps=4),
             ReadOut(),

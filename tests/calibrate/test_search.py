@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 
+import ftbc
 from ftbc.calibrate import Calibration, CorrelationSearch, QuantileBias, calibrate, descent
 from ftbc.calibrate.search import STEPS, descend_plainly, moves, unexplained
 from ftbc.errors import RecipeError
@@ -154,8 +157,21 @@ def test_a_network_that_is_read_at_any_time_counts_all_steps_from_the_first_on()
     assert float((unexplained(x, a, *early)[1] / unexplained(x, a, *late)[1]).mean()) < 0.95
 
 
+@pytest.mark.parametrize("steps", [16, 17])
+def test_best_searches_networks_of_up_to_sixteen_steps(steps: int) -> None:
+    """One of more steps is, bit for bit, that of the recipe without the search."""
+    images = torch.rand(24, *INPUT_SHAPE, dtype=torch.float64)
+    best = ftbc.recipe("best")
+    others = tuple(piece for piece in best.calibrate if not isinstance(piece, CorrelationSearch))
+    outputs = []
+    for pieces in (best.calibrate, others):
+        torch.manual_seed(3)
+        outputs.append(ftbc.convert(NETWORKS["plain"](), images, steps, replace(best, calibrate=pieces))(images))
+    assert torch.equal(*outputs) is (steps > 16)
+
+
 def test_wrong_settings_are_refused() -> None:
-    for wrong in ({"early": -0.1}, {"first": -1}, {"rows": 0}):
+    for wrong in ({"early": -0.1}, {"first": -1}, {"most_steps": -1}, {"rows": 0}):
         with pytest.raises(RecipeError, match="CorrelationSearch"):
             CorrelationSearch(**wrong)
 

@@ -19,6 +19,9 @@ neurons, behind which there is one bias for all t.
 J is minimised for each channel by coordinate descent, on a sample of currents: for steps h that halve, b[t] +- h theta;
 b[t] +- h theta with b[t+1] -+ h theta (a spike a step earlier or later); theta (1 +- 0.6 h) with b as it is and with b
 scaled alike; all b +- h theta / 2. A move is kept where J falls, so that J never rises.
+
+With many steps counts tell nearly all of the activation as they are: there J still falls, and the network is no better
+for it, or worse (``most_steps``).
 """
 
 from __future__ import annotations
@@ -41,12 +44,14 @@ class CorrelationSearch(LayerCalibrator):
     """Thresholds and temporal biases that make spike counts explain activations.
 
     early: weight of the counts before the last step; first: the first step f at which the network is to be read, 0 for
-    the last alone; rows: from about how many currents of a channel (as `QuantileBias`).
+    the last alone; rows: from about how many currents of a channel (as `QuantileBias`); most_steps: a network of more
+    steps keeps what it has, 0 for no such bound.
     """
 
     early: float = 0.5
     first: int = 0
     rows: int = 65536
+    most_steps: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
