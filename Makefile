@@ -36,7 +36,7 @@ audit: .venv/ready  ## known faults of the dependencies, by pip-audit
 
 docs: .venv/ready  ## the documentation as a site, in site/; what is wrong with a link is an error
 	$(BIN)/python -m tests.support_page --write
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # PARTS="engines memory" measures some of it; FTBC_SHARED names a folder with weights/ and data/ for MobileNet.
 bench: .venv/ready  ## speed and memory, as ratios measured side by side, and the tables and the plot made of them

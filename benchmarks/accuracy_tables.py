@@ -51,7 +51,10 @@ def network_table(folder: Path, network: str, recipes: Sequence[str] = tuple(REC
     for one in own:
         # Thresholds at the maximum do not depend on T: the steps of one run are the runs for each T.
         for t in (t for t in STEPS if t <= one.steps) if one.recipe == "maximum" else (one.steps,):
-            if t not in cells[one.recipe] or one.images >= cells[one.recipe][t].images:
+            other = cells[one.recipe].get(t)
+            if other is not None and other.images == one.images:
+                raise ValueError(f"{network}: {one.recipe} at T = {t} was measured twice; keep one file of it in {folder}")
+            if other is None or one.images > other.images:
                 cells[one.recipe][t] = one
     steps = [t for t in STEPS if any(t in cells[recipe] for recipe in recipes)]
     most = max((one for one in own if one.ann is not None), key=lambda one: one.images)

@@ -4,13 +4,14 @@
     python -m benchmarks.comparisons --write
 
 The second makes the tables and checks each claim at each T against what the first measured. What another run measured,
-with the same options for other recipes or T, lies beside it as NAME.PART.csv.
+with the same options for other recipes or T, is added to the file, or lies beside it as NAME.PART.csv.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +82,9 @@ def read(*paths: Path) -> Measured:
     for path in paths:
         with path.open(newline="") as file:
             rows += [row for row in csv.DictReader(file) if row["accuracy"]]
+    cells = Counter((row["recipe"], row["steps"]) for row in rows)
+    if twice := [f"{recipe} at T = {t}" for (recipe, t), times in cells.items() if times > 1]:
+        raise ValueError(f"measured twice: {', '.join(twice)}; keep one row of each in {paths[0].parent}")
     by_step = {int(row["steps"]): row for row in reversed(rows)}  # the ANN as the first run has it, to the last image
     alike = [r for r in rows if r["levels"] == "binary" and r["extra_steps"] == "0" and r["steppable"] == "True"]
     return Measured(

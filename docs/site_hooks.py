@@ -13,9 +13,10 @@ IN_REPOSITORY, IN_SITE = "../results/reproduce/", "reproduced/"
 def on_files(files: Any, config: Any) -> Any:
     """Add pages and pictures."""
     folder = Path(config.config_file_path).parent / "results" / "reproduce"
-    for path in sorted(folder.glob("*")):
+    for path in sorted(folder.rglob("*")):
         if path.suffix in (".md", ".png"):
-            files.append(File.generated(config, IN_SITE + path.name, abs_src_path=str(path)))
+            place = IN_SITE + path.relative_to(folder).as_posix()
+            files.append(File.generated(config, place, abs_src_path=str(path)))
     return files
 
 

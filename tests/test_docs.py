@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,12 +43,26 @@ def test_every_example_is_told_of() -> None:
         assert f"examples/{path.name}" in text, path.name
 
 
-def test_the_site_builds(tmp_path: Path) -> None:
+def _build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """The site, with links checked as `make docs` does; --quiet would hide what --strict counts."""
     pytest.importorskip("mkdocs")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
-        cwd=ROOT, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize("link", ["[x](errata.md#no-such-heading)", "[x](no-such-page.md)"])
+def test_a_broken_link_stops_the_site(tmp_path: Path, link: str) -> None:
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copytree(ROOT / "results" / "reproduce", tmp_path / "results" / "reproduce")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    with (tmp_path / "docs" / "compare.md").open("a") as page:
+        page.write(f"\n{link}\n")
+    done = _build(tmp_path, tmp_path / "site")
+    assert done.returncode != 0 and "compare.md" in done.stderr, done.stderr
+
+
+def test_the_site_builds(tmp_path: Path) -> None:
+    done = _build(ROOT, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     start = (tmp_path / "index.html").read_text()
     assert "Start in five minutes" in start

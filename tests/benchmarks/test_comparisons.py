@@ -64,6 +64,12 @@ def test_claims_are_checked_at_each_step(folder: Path) -> None:
     assert not any("SNNC-AP" in line for line in lines), "nothing is claimed of what was not measured"
 
 
+def test_a_method_measured_twice_is_refused(folder: Path) -> None:
+    (folder / "resnet20.more.csv").write_text(HEAD + "\nftbc,32,81.0,90.5,2000,256,binary,0,True\n")
+    with pytest.raises(ValueError, match="measured twice: ftbc at T = 32"):
+        comparisons.accuracies("resnet20", folder)
+
+
 def test_one_method_above_best_is_enough_to_refute_it(tmp_path: Path) -> None:
     """At T = 2 and 4 one of the others was not measured, which at T = 4 does not matter."""
     rows = [("snnc-lp", 1, 20), ("ftbc", 1, 30), ("best", 1, 60), ("ftbc", 2, 40), ("best", 2, 70)]

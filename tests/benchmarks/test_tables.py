@@ -210,6 +210,9 @@ def test_kept_measurements_stand_beside_results(tmp_path: Path) -> None:
     shown = tables.tables(tmp_path).splitlines()
     assert shown[0] == "**resnet20-cifar10**, ANN 90.00 % (100 test images)"
     assert shown[-2:] == ["| FTBC | 40.00 |", "| `best` | 60.00 (50) |"]
+    (tmp_path / "beyond" / "t2-again.json").write_text(json.dumps(kept))
+    with pytest.raises(ValueError, match="best at T = 2 was measured twice"):
+        tables.tables(tmp_path)
 
 
 def test_the_headline_has_ratios_of_medians() -> None:
