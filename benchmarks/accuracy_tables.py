@@ -53,7 +53,8 @@ def network_table(folder: Path, network: str, recipes: Sequence[str] = tuple(REC
         for t in (t for t in STEPS if t <= one.steps) if one.recipe == "maximum" else (one.steps,):
             other = cells[one.recipe].get(t)
             if other is not None and other.images == one.images:
-                raise ValueError(f"{network}: {one.recipe} at T = {t} was measured twice; keep one file of it in {folder}")
+                twice = f"{one.recipe} at T = {t} was measured twice"
+                raise ValueError(f"{network}: {twice}; keep one file of it in {folder}")
             if other is None or one.images > other.images:
                 cells[one.recipe][t] = one
     steps = [t for t in STEPS if any(t in cells[recipe] for recipe in recipes)]
