@@ -33,8 +33,6 @@ ORDER = [
 ]
 # Beside the way: each with all that it may import, apart from the modules of the package itself.
 BESIDE = {"data": set(), "zoo": {"activation"}, "train": {"activation", "graph", "threshold", "data", "zoo"}}
-# The type `Progress` alone: training reports as calibrations do.
-ALLOWED = {("train", "ftbc.calibrate.base")}
 
 # Imported only by a neighbour that does without it when its package is missing.
 ON_DEMAND = {
@@ -177,12 +175,7 @@ def test_no_folder_imports_from_a_later_one(path: Path) -> None:
         allowed |= set(BESIDE)
     for name in imports(SOURCE / path):
         parts = name.split(".")
-        if (
-            parts[0] == "ftbc"
-            and len(parts) > 1
-            and parts[1] in FOLDERS
-            and (folder, ".".join(parts[:3])) not in ALLOWED
-        ):
+        if parts[0] == "ftbc" and len(parts) > 1 and parts[1] in FOLDERS:
             assert parts[1] in allowed, f"{path} imports {name}"
 
 

@@ -1,4 +1,4 @@
-"""ftbc: a trained network in, a spiking network out that is right from its first time steps."""
+"""ftbc: a trained network in, a spiking network out that is accurate in few time steps."""
 
 from ftbc import activation, data, errors, export, zoo
 from ftbc.calibrate import FTBC

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from ftbc.calibrate.base import Progress, silent
 from ftbc.calibration_data import check_model
 from ftbc.comparison import Comparison
 from ftbc.data import Images
 from ftbc.errors import FileError, RecipeError
 from ftbc.processes import ALONE, Team
+from ftbc.progress import Progress, silent
 from ftbc.protocol.draws import draw_from, labelled
 from ftbc.protocol.ledger import Ledger
 from ftbc.protocol.origin import origin

@@ -49,7 +49,7 @@ class Comparison:
         return next(row for row in self.rows if (row.recipe, row.steps) == (recipe, steps))
 
     def best(self) -> dict[tuple[str, int], str]:
-        """Which rows are best at their T; see `measure.rows.best`."""
+        """Which rows are best at their T; see `protocol.rows.best`."""
         return best(self.rows)
 
     def refused(self) -> dict[str, str]:

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from ftbc.calibrate.base import Progress, silent
 from ftbc.data import Images
 from ftbc.measure.energy import energy_models, quantised_ann_energy
 from ftbc.measure.evaluate import Evaluation, evaluate, reference_accuracy
 from ftbc.measure.inside import look_inside
 from ftbc.measure.quantised import bits_for, quantised
 from ftbc.network import SpikingNetwork
+from ftbc.progress import Progress, silent
 from ftbc.protocol.origin import origin
 from ftbc.report.html import Page, Picture
 from ftbc.report.png import data_address

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ftbc.calibrate import calibrate
-from ftbc.calibrate.base import Calibration, Progress, silent
+from ftbc.calibrate.base import Calibration
 from ftbc.calibration_data import check_model, gather_images
 from ftbc.check import require_activation
 from ftbc.errors import RecipeError, TraceError
@@ -27,6 +27,7 @@ from ftbc.measure.match import relative_error_and_rate
 from ftbc.network import SpikingNetwork
 from ftbc.neuron.place import place, settle
 from ftbc.processes import ALONE, Team
+from ftbc.progress import Progress, silent
 from ftbc.recipe import Recipe
 from ftbc.recipes import recipe as recipe_by_name
 from ftbc.simulate.readout import with_extra

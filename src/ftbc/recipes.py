@@ -143,6 +143,11 @@ _FTBC = (
         calibrate=(FTBC(),),
     ),
     Recipe(
+        name="ftbc-unclipped",
+        summary="as ftbc, but towards the activations as they are, as in the paper, not clipped at the threshold",
+        calibrate=(FTBC(clip=False),),
+    ),
+    Recipe(
         name="ftbc-layer",
         summary="FTBC with one b[t] for a whole layer: the paper's ablation",
         calibrate=(FTBC(grain="layer"),),
@@ -166,7 +171,7 @@ _FTBC = (
     ),
     Recipe(
         name="ftbc-qcfs",
-        summary="for networks trained with QCFS: their thresholds, then FTBC with the paper's settings for them",
+        summary="for networks trained with QCFS: their thresholds, then FTBC with settings between the paper's",
         threshold=Trained(),
         calibrate=(FTBC(alpha=0.5, iterations=10, batch=32, batches=1, clip=False),),
     ),
@@ -178,7 +183,7 @@ _FTBC = (
     ),
     Recipe(
         name="ftbc-rts",
-        summary="for networks trained with a clipped ReLU: RTS, then FTBC with the paper's settings for it",
+        summary="for networks trained with a clipped ReLU: RTS, then FTBC with the paper's alpha for it",
         threshold=Trained(),
         initial=SpreadHalf(),
         calibrate=(FTBC(alpha=0.005, iterations=10, batch=32, batches=3, clip=False),),

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 import ftbc
-from ftbc.calibrate.base import silent
 from ftbc.errors import NotFiniteError, RecipeError
 from ftbc.graph.ir import Graph
+from ftbc.progress import silent
 from ftbc.threshold import LocalBalance, Maximum
 from tests.conftest import Refused
 from tests.graph.support import clean

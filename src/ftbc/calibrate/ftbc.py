@@ -48,8 +48,9 @@ class FTBC(Piece):
     """Temporal biases by the rule (1).
 
     alpha: size of a correction; iterations: how often; batch, batches: at each iteration ``batches`` batches of
-    ``batch`` images are drawn anew; clip: aim at activations clipped at theta, which is all that a plain neuron
-    can send (without it b[t] grows for ever where a mean activation exceeds theta); grain: what shares a bias.
+    ``batch`` images are drawn anew; clip: aim at activations each of which is clipped at theta, which is all that a
+    plain neuron can send in its place. The paper does not clip: there the mean of a channel makes up for what its
+    large activations lose, and b[t] grows for ever where that mean exceeds theta. grain: what shares a bias.
     """
 
     alpha: float = 0.5

@@ -33,7 +33,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="Turn trained PyTorch networks into spiking ones that are right from their first time steps.",
+    help="Turn trained PyTorch networks into spiking ones that are accurate in few time steps.",
     epilog="Every command takes --debug, which shows the whole traceback of an error.",
 )
 for command in (demo, check, convert, evaluate, compare, reproduce, report, bench, search, train, methods):

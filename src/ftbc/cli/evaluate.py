@@ -15,7 +15,6 @@ from torch import nn
 
 import ftbc
 from ftbc.atomic import require_writable
-from ftbc.calibrate.base import Progress
 from ftbc.calibration_data import placed
 from ftbc.cli.options import (
     CalibrationData,
@@ -47,6 +46,7 @@ from ftbc.errors import FtbcError, InputError, RecipeError
 from ftbc.measure.inside import look_inside
 from ftbc.measure.stages import Stage, stages
 from ftbc.processes import Team, leads, team
+from ftbc.progress import Progress
 from ftbc.protocol.fingerprint import of_bytes
 from ftbc.protocol.kept_evaluation import KeptEvaluations
 from ftbc.report.table import accuracy_table, energy_table, error_table, piece_table

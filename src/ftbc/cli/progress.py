@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ftbc.calibrate.base import Progress as Report
+from ftbc.progress import Progress as Report
 
 _PERIOD = 600.0
 """Seconds over which speed is averaged for the time that is left: parts of long work may take minutes each."""

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ftbc.calibrate.base import Progress, silent
 from ftbc.errors import InputError
 from ftbc.measure.batches import labelled_batches
 from ftbc.measure.evaluation import shown_steps
 from ftbc.network import SpikingNetwork
+from ftbc.progress import Progress, silent
 
 Run = Callable[[Tensor], Tensor]
 """The answers after each step, ``[T, N, classes]``, for images ``[N, ...]``."""

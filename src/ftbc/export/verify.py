@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ftbc.calibrate.base import Progress, silent
 from ftbc.errors import FileError, InputError
 from ftbc.export.agreement import Agreement, Spikes, agreement, recorded
 from ftbc.export.dialect import IMPORTERS
@@ -23,6 +22,7 @@ from ftbc.export.score import Score
 from ftbc.export.semantics import Semantics
 from ftbc.measure.batches import labelled_batches
 from ftbc.network import SpikingNetwork
+from ftbc.progress import Progress, silent
 from ftbc.simulate.readout import read
 
 FORMATS = (".nir", ".onnx", ".npz")

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from ftbc.atomic import require_writable
-from ftbc.calibrate.base import Progress, silent
 from ftbc.errors import FileError
 from ftbc.export.agreement import Agreement, agreement, recorded
 from ftbc.export.integer_file import write
@@ -18,6 +17,7 @@ from ftbc.export.quantise import integers
 from ftbc.export.sample import require_network
 from ftbc.export.score import Score, score
 from ftbc.network import SpikingNetwork
+from ftbc.progress import Progress, silent
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from ftbc.calibrate.base import Progress, silent
 from ftbc.errors import InputError
 from ftbc.measure.batches import any_batches, labelled_batches, turns
 from ftbc.measure.evaluation import Evaluation
 from ftbc.measure.tally import Tally, answers
 from ftbc.network import SpikingNetwork
 from ftbc.processes import ALONE, Team
+from ftbc.progress import Progress, silent
 from ftbc.simulate import Confidence, require_engine
 from ftbc.simulate.early_exit import require_rule
 

@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ftbc.calibrate.base import silent
 from ftbc.calibration_data import check_model, gather_images
 from ftbc.errors import InputError
 from ftbc.graph.ops import Synapses, TransposedConvolution
 from ftbc.measure.speed import folded
+from ftbc.progress import silent
 from ftbc.threshold import MeanSquare
 
 WEIGHT_BITS = 8

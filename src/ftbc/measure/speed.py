@@ -17,7 +17,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ftbc.calibrate.base import Progress, silent
 from ftbc.calibration_data import check_model, gather_images
 from ftbc.errors import InputError
 from ftbc.graph.canonical import canonical
@@ -28,6 +27,7 @@ from ftbc.measure.events import of_neurons
 from ftbc.measure.machine import threads as using_threads
 from ftbc.measure.timing import Spread, Way, fastest, interleaved
 from ftbc.network import SpikingNetwork
+from ftbc.progress import Progress, silent
 
 ANN_BATCHES = (1, 4, 8, 16, 32, 64)
 ANN_IMAGES = 64

@@ -14,12 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ftbc.calibrate.base import Progress, silent
 from ftbc.convert import convert
 from ftbc.measure.error_split import ErrorSplit
 from ftbc.measure.inside import look_inside
 from ftbc.network import SpikingNetwork
 from ftbc.processes import ALONE, Team
+from ftbc.progress import Progress, silent
 from ftbc.recipe import Recipe
 
 START = "thresholds"

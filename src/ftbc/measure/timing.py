@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ftbc.calibrate.base import Progress, silent
 from ftbc.errors import InputError
+from ftbc.progress import Progress, silent
 
 Run = Callable[[], object]
 

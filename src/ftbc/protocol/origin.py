@@ -33,8 +33,10 @@ def without_folders(command: str) -> str:
 
     >>> without_folders("ftbc compare /home/me/net.py:make --data=/mnt/cifar10 --steps 1,2")
     'ftbc compare net.py:make --data=cifar10 --steps 1,2'
+    >>> without_folders("ftbc report net.snn --data ../shared/images")
+    'ftbc report net.snn --data images'
     """
-    return re.sub(r"""(?<![^\s=,'"])~?/(?:[^\s,'"/]+/)*""", "", command)
+    return re.sub(r"""(?<![^\s=,'"])(?:~|\.\.?)?/(?:[^\s,'"/]+/)*""", "", command)
 
 
 @cache

@@ -6,12 +6,12 @@ import time
 
 from torch import nn
 
-from ftbc.calibrate.base import Progress
 from ftbc.convert import convert
 from ftbc.errors import FileError, FtbcError, InputError, ProcessError, first_line
 from ftbc.measure.evaluate import evaluate, reference_accuracy
 from ftbc.network import SpikingNetwork
 from ftbc.processes import ALONE, Team
+from ftbc.progress import Progress
 from ftbc.protocol.ledger import Ledger
 from ftbc.protocol.measured import Measured
 from ftbc.protocol.plan import Conversion, Plan, Run

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ftbc.calibrate.base import Progress, silent
 from ftbc.errors import InputError
 from ftbc.processes import ALONE, Team
+from ftbc.progress import Progress, silent
 from ftbc.reproduce.experiment import SCALES, Experiment, Scale
 from ftbc.reproduce.material import Material
 from ftbc.simulate.event import available

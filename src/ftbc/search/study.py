@@ -17,9 +17,9 @@ from typing import Any
 from torch import nn
 
 from ftbc.atomic import replacing
-from ftbc.calibrate.base import Progress, silent
 from ftbc.compare import compare
 from ftbc.errors import FileError, FtbcError, InputError, first_line
+from ftbc.progress import Progress, silent
 from ftbc.protocol.fingerprint import of_images, of_settings
 from ftbc.protocol.results_folder import ResultsFolder
 from ftbc.recipe import Recipe

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from ftbc.calibrate.base import Progress, silent
 from ftbc.data import Images, Pictures
+from ftbc.progress import Progress, silent
 
 
 @torch.no_grad()

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from ftbc.atomic import make_folder
-from ftbc.calibrate.base import Progress, silent
 from ftbc.data import Images, Normalise, Pictures
 from ftbc.errors import InputError, NotFiniteError, first_line
 from ftbc.processes import Team
+from ftbc.progress import Progress, silent
 from ftbc.train.ahead import ahead
 from ftbc.train.checkpoint import Checkpoint
 from ftbc.train.compiled import compiled, failing_to_compile

@@ -15,10 +15,10 @@ from torch import nn
 from ftbc import data, zoo
 from ftbc.activation import ThresholdActivation
 from ftbc.atomic import alone_at, make_folder, require_writable
-from ftbc.calibrate.base import Progress, silent
 from ftbc.data import Images, Pictures
 from ftbc.errors import FileError, InputError
 from ftbc.processes import Team
+from ftbc.progress import Progress, silent
 from ftbc.train.accuracy import accuracy
 from ftbc.train.average import average_weights
 from ftbc.train.classifier import fit
