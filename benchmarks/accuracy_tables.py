@@ -13,7 +13,12 @@ from benchmarks.speed_tables import table
 
 STEPS = (1, 2, 4, 8, 16, 32, 64, 128)
 RECIPES = {"maximum": "largest activation", "mean-square": "least square error", "ftbc": "FTBC", "best": "`best`"}
-NETWORKS = ("resnet20-cifar10", "resnet32-cifar100", "mobilenet-imagenet")
+NETWORKS = {
+    "resnet20-cifar10": "ResNet-20 on CIFAR-10 (`resnet20-pad`, public weights)",
+    "resnet32-cifar100": "ResNet-32 on CIFAR-100 (`resnet32`, public weights)",
+    "mobilenet-imagenet": "MobileNet v1 0.25 on ImageNet (`mobilenet-v1-0.25`, public weights)",
+}
+"""Networks by the names of their files in results/, and what they are."""
 ANYTIME = "best-anytime"
 _KEPT = {
     "resnet20-pad with resnet20-12fca82f.th": "resnet20-cifar10",
@@ -65,7 +70,7 @@ def network_table(folder: Path, network: str, recipes: Sequence[str] = tuple(REC
         if recipe in cells
     ]
     header = ["thresholds, calibration", *(f"T={t}" for t in steps)]
-    return f"**{network}**, ANN {most.ann:.2f} % ({most.images:,} test images)\n\n{table(header, rows)}"
+    return f"**{NETWORKS[network]}**, ANN {most.ann:.2f} % ({most.images:,} test images)\n\n{table(header, rows)}"
 
 
 def anytime(folder: Path) -> str:

@@ -208,7 +208,7 @@ def test_kept_measurements_stand_beside_results(tmp_path: Path) -> None:
     kept = {"made": made, "result": {"accuracy": [10.0, 60.0], "images": 50}}
     (tmp_path / "beyond" / "t2.json").write_text(json.dumps(kept))
     shown = tables.tables(tmp_path).splitlines()
-    assert shown[0] == "**resnet20-cifar10**, ANN 90.00 % (100 test images)"
+    assert shown[0] == "**ResNet-20 on CIFAR-10 (`resnet20-pad`, public weights)**, ANN 90.00 % (100 test images)"
     assert shown[-2:] == ["| FTBC | 40.00 |", "| `best` | 60.00 (50) |"]
     (tmp_path / "beyond" / "t2-again.json").write_text(json.dumps(kept))
     with pytest.raises(ValueError, match="best at T = 2 was measured twice"):
