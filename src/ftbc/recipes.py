@@ -286,7 +286,7 @@ _BEST = (
     ),
     Recipe(
         name="best-sharpened",
-        summary="as best, with weights refitted once more for neurons of one or two steps; for residual networks of two",
+        summary="as best, with weights refitted once more for neurons of one or two steps; for residual networks",
         calibrate=(
             Refit(last=False),
             QuantileBias(),

@@ -73,6 +73,68 @@ def graph_of(name: str) -> tuple[Graph, Tensor]:
     return ftbc.convert(BLOCKS[name][0]().eval(), x, steps=6, recipe="mean-square").graph, x
 
 
+class Woven(nn.Module):
+    """Convolutions, sums and ReLUs in any order: each entry makes a value of earlier ones."""
+
+    def __init__(self, plan: list[tuple[bool, int, int]]) -> None:
+        super().__init__()
+        self.stem, self.head = nn.Conv2d(3, 16, 3, padding=1), nn.Linear(16, 4)
+        self.plan, self.convs = plan, nn.ModuleList(_conv() for _ in plan)
+
+    def forward(self, x: Tensor) -> Tensor:
+        spikes, values = [self.stem(x).relu()], []
+        for conv, (added, first, second) in zip(self.convs, self.plan, strict=True):
+            value = conv(spikes[first % len(spikes)])
+            others = [*spikes, *values]
+            values.append(value + others[second % len(others)] if added else value)
+            spikes.append(values[-1].relu())
+        return self.head(spikes[-1].mean((2, 3)))
+
+
+@torch.no_grad()
+def _same(model: nn.Module, steps: int = 6) -> None:
+    x = torch.rand(12, 3, 8, 8)
+    graph = ftbc.convert(model.eval(), x, steps=steps, recipe="mean-square").graph
+    torch.testing.assert_close(
+        layerwise(graph, x, steps), torch.stack(list(stepwise(graph, x, steps))), rtol=0, atol=1e-5
+    )
+
+
+def test_a_convolution_does_not_write_over_what_it_reads() -> None:
+    """y + conv(y), where y is needed nowhere else."""
+    torch.manual_seed(0)
+    _same(Woven([(True, 0, 0)]))
+
+    class Alone(Block):
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.stem(x).relu()
+            return self.head((x + self.conv1(x)).relu().mean((2, 3)))
+
+    _same(Alone(nn.Identity()))
+
+
+def test_what_a_convolution_reads_is_not_written_over_before_it_runs() -> None:
+    """conv1 runs at the place of its sum, behind the sum of conv2, which may not write over what conv1 reads."""
+
+    class Late(Block):
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.stem(x).relu()
+            u = self.shortcut(y).relu()
+            late = self.conv1(y)
+            v = (y + self.conv2(u)).relu()
+            return self.head((v + late).relu().mean((2, 3)))
+
+    torch.manual_seed(0)
+    _same(Late(_conv()))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 4), st.integers(0, 8)), min_size=1, max_size=6))
+def test_any_order_of_convolutions_and_sums(plan: list[tuple[bool, int, int]]) -> None:
+    torch.manual_seed(len(plan))
+    _same(Woven(plan), steps=8)
+
+
 @pytest.mark.parametrize("name", BLOCKS)
 @torch.no_grad()
 def test_same_outputs_as_one_step_after_another(name: str) -> None:

@@ -90,16 +90,27 @@ def _fits(module: nn.Module) -> bool:
 
 
 def _sums(graph: Graph, changing: set[str], fitting: dict[str, Node]) -> dict[str, Node]:
-    """For each sum that a convolution can write, that convolution: its other term is not needed afterwards."""
+    """For each sum that a convolution can write, that convolution: its other term is not needed afterwards.
+
+    The convolution runs at the place of the sum, so that what it reads must be left as it was until then, by this sum
+    and by all others.
+    """
     last = {name: node.name for node in graph for name in node.inputs}
     found: dict[str, Node] = {}
+    written: set[str] = set()
+    read_late: set[str] = set()
     for node in graph.of_type(Sum):
         if not isinstance(node.module, Sum) or node.module.weights != (1.0, 1.0) or len(set(node.inputs)) < 2:
             continue
         for name, other in (node.inputs[::-1], node.inputs):
             alone = name in fitting and len(graph.users(name)) == 1 and name != graph.output
-            if alone and _spent(graph, other, changing) and last[other] == node.name:
+            if not alone or last[other] != node.name or not _spent(graph, other, changing):
+                continue
+            read = set(fitting[name].inputs)
+            if other not in read | read_late and not read & written:
                 found[node.name] = fitting[name]
+                written.add(other)
+                read_late |= read
                 break
     return found
 
