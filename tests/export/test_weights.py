@@ -54,6 +54,18 @@ def test_more_bits_come_closer() -> None:
     assert found.share > 0.99
 
 
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_a_single_number_as_output(per_channel: bool) -> None:
+    torch.manual_seed(0)
+    network, images = (
+        nn.Sequential(nn.Linear(10, 8), nn.ReLU(), nn.Linear(8, 1), nn.Flatten(0)).eval(),
+        torch.rand(24, 10),
+    )
+    snn = ftbc.convert(network, images, 4, "maximum")
+    gap = integers(snn, 16, images, per_channel).run(images) - snn(images)
+    assert gap.shape == (4, 24) and float(gap.abs().max()) < 1e-2 * float(snn(images).std())
+
+
 def test_the_simulation_is_integer_arithmetic() -> None:
     """A network of two layers, neuron by neuron, in Python's own integers."""
     snn, images = converted("hidden")

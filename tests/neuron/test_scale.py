@@ -85,3 +85,60 @@ def test_the_original_network_is_not_changed() -> None:
     before = snn(images)
     snn.with_unit_thresholds()
     assert torch.equal(snn(images), before)
+
+
+class _Smallest(nn.Module):
+    """A max-pool of what is negated, or negated in every other channel."""
+
+    def __init__(self, factor: Tensor) -> None:
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(3, 4, 3, padding=1), nn.Linear(64, 5)
+        self.register_buffer("factor", factor.view(1, -1, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(F.max_pool2d(self.factor * F.relu(self.conv(x)), 2).flatten(1))
+
+
+@pytest.mark.parametrize("factor", [(-1.0,), (1.0, -0.5, 2.0, -3.0), (0.0, 1.0, 2.0, 0.5)], ids=str)
+def test_a_negative_factor_stays_before_a_max_pool(factor: tuple[float, ...]) -> None:
+    torch.manual_seed(2)
+    images = torch.rand(20, *INPUT_SHAPE, dtype=torch.float64)
+    network = _Smallest(torch.tensor(factor, dtype=torch.float64)).double().eval()
+    snn = ftbc.convert(network, images, 16, "maximum")
+    wanted = snn(images)
+    torch.testing.assert_close(snn.with_unit_thresholds()(images), wanted)
+    torch.testing.assert_close(snn(images, engine="event"), wanted)
+    assert float((wanted[-1] - network(images).detach()).abs().max()) < 0.5 * float(wanted[-1].std())
+
+
+class _Numbers(nn.Module):
+    """Neurons with one number for each image, without a dimension for channels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(10, 8), nn.Linear(8, 1), nn.Linear(1, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        number = F.relu(self.b(F.relu(self.a(x))).squeeze(1) + 0.3) * 2
+        return self.c(number.unsqueeze(1))
+
+
+class _Mean(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Linear(10, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(self.a(x)).mean(1).relu()
+
+
+@pytest.mark.parametrize("kind", [_Numbers, _Mean])
+def test_values_of_one_number_for_each_image(kind: type[nn.Module]) -> None:
+    torch.manual_seed(3)
+    images = torch.rand(24, 10)
+    snn = ftbc.convert(kind().eval(), images, 8, "maximum")
+    wanted = snn(images)
+    torch.testing.assert_close(snn.with_unit_thresholds()(images), wanted)
+    torch.testing.assert_close(snn(images, engine="event"), wanted)
+    rounded = snn.rounded(images)
+    torch.testing.assert_close(rounded(images), rounded(images, engine="event"))

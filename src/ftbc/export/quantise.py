@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ftbc.errors import InputError, NotFiniteError, UnsupportedError
 from ftbc.export.integer import IntegerNetwork
 from ftbc.export.rewrite import in_units, require_plain
-from ftbc.graph.ir import INPUT, Graph, Node
+from ftbc.graph.ir import INPUT, Graph, Node, Shape
 from ftbc.graph.ops import (
     Affine,
     Concat,
@@ -138,13 +138,18 @@ def _layers(graph: Graph, target: Node | None) -> Iterator[Node]:
 
 def _scale(graph: Graph, target: Node | None, layers: list[Node], largest: int, per_channel: bool) -> Tensor:
     """The scale of all weights that reach a layer of neurons: one, or one for each channel."""
-    channels = graph.shape(graph.output)[0] if target is None else target.shape[0]
+    channels = _channels(graph.shape(graph.output) if target is None else target.shape)
     by_channel = per_channel and all(
-        layer.shape[0] == channels and not isinstance(layer.module, TransposedConvolution) for layer in layers
+        _channels(layer.shape) == channels and not isinstance(layer.module, TransposedConvolution) for layer in layers
     )
     weights = [layer.module.scale[0] if isinstance(layer.module, Affine) else layer.module.weight for layer in layers]
     spread = [w.expand(channels, *w.shape[1:]) if by_channel else w for w in weights]  # type: ignore[union-attr, operator]
     return best_scale(torch.cat([w.reshape(channels if by_channel else 1, -1) for w in spread], 1).double(), largest)
+
+
+def _channels(shape: Shape) -> int:
+    """How many channels a value has; a single number for an image is one."""
+    return shape[0] if shape else 1
 
 
 def best_scale(rows: Tensor, largest: int) -> Tensor:

@@ -106,8 +106,9 @@ def _factor(graph: Graph, name: str) -> Tensor | None:
         return None
     affine = graph[name].module
     assert isinstance(affine, Affine)
-    per_channel = affine.scale.numel() in (1, affine.scale.shape[1])
-    return affine.scale if per_channel and not bool(affine.shift.any()) else None
+    scale = affine.scale
+    per_channel = scale.numel() == 1 or (scale.ndim > 1 and scale.numel() == scale.shape[1])
+    return scale if per_channel and not bool(affine.shift.any()) else None
 
 
 def factor_behind(node: Node, factors: list[Tensor | None], graph: Graph) -> Tensor | None:
@@ -124,7 +125,10 @@ def factor_behind(node: Node, factors: list[Tensor | None], graph: Graph) -> Ten
             for factor, shape in zip(factors, shapes, strict=True)
         ]
         return torch.cat(parts).view(1, -1, *[1] * (len(node.shape) - 1))
-    channels = like.reshape(-1).expand(shapes[0][0])
+    if isinstance(node.module, SpikingMaxPool) and bool((like < 0).any()):
+        return None  # the largest of what is negated is the smallest
+    width = shapes[0][0] if shapes[0] else 1
+    channels = like.reshape(-1).expand(width)
     if isinstance(node.module, Reduce) and 1 in node.module.dims:
         return None
     if isinstance(node.module, Slice) and node.module.dim == 1:
@@ -137,7 +141,7 @@ def factor_behind(node: Node, factors: list[Tensor | None], graph: Graph) -> Ten
     if isinstance(node.module, Reshape):
         if len(node.shape) != 1:
             return None
-        per_feature = channels.repeat_interleave(node.shape[0] // shapes[0][0])
+        per_feature = channels.repeat_interleave(node.shape[0] // width)
         return per_feature.view(1, -1)
     return channels.view(1, -1, *[1] * (len(node.shape) - 1))
 
