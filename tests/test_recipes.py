@@ -164,6 +164,21 @@ def test_many_steps_come_near_the_ann(method: str) -> None:
     assert gaps[1] < 0.6 * gaps[0] and gaps[1] < 0.15
 
 
+@pytest.mark.parametrize("method", [name for name, recipe in ftbc.recipes().items() if not recipe.facts.trained])
+def test_what_a_bound_cuts_off_is_cut_off(method: str) -> None:
+    """Where a tenth of the activations lie above their bound, every method comes near the bounded network."""
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(10, 24), nn.ReLU6(), nn.Linear(24, 3)).double().eval()
+    network[0].weight.data *= 40
+    images = torch.rand(48, 10, dtype=torch.float64)
+    with torch.no_grad():
+        wanted = network(images)
+        free = network[2](network[0](images).relu())
+        assert float((network[0](images) > 6).double().mean()) > 0.1
+    found = ftbc.convert(network, images, 128, _quick(ftbc.recipe(method)))(images)[-1]
+    assert float((found - wanted).norm()) < 0.2 * float((free - wanted).norm())
+
+
 def test_every_method_has_a_card_and_every_card_a_method() -> None:
     cards = re.findall(r"^### `([^`]+)`", CARDS.read_text(encoding="utf-8"), re.M)
     assert len(cards) == len(set(cards))

@@ -13,6 +13,7 @@ from ftbc.calibrate.base import Calibration
 from ftbc.calibration_data import check_model, gather_images
 from ftbc.check import require_activation
 from ftbc.errors import RecipeError, TraceError
+from ftbc.graph.bound import without_bounds
 from ftbc.graph.canonical import Cleaned, canonical
 from ftbc.graph.fold import fold
 from ftbc.graph.ir import Graph
@@ -73,7 +74,8 @@ def convert(
     require_activation(cleaned)
     fold(cleaned.graph)
     _require_same(model, cleaned, images[:_BATCH])
-    ann = lay_out(_apply_pool(cleaned.graph, method, images[:_BATCH]))
+    pooled = _apply_pool(cleaned.graph, method, images[:_BATCH])
+    ann = lay_out(pooled if method.neuron.bounded else without_bounds(pooled))
 
     generator = torch.Generator().manual_seed(seed)
     neurons, rows = {}, method.neuron.rows(steps)

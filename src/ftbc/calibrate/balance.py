@@ -6,8 +6,8 @@ Layer by layer, from the first to the last, with the layers before already balan
 
 The current of a single step is larger than the mean current, for spikes come all or none; a factor below 1 makes up for
 part of it. Spikes carry theta here and 1 in the papers; the thresholds agree all the same, because the currents behind
-a layer scale with the size of its spikes. The initial potential and b[t] keep their share of the threshold. One pass of
-the network over the images (`in_order.py`).
+a layer scale with the size of its spikes. Theta is at most the bound of a bounded activation. The initial potential and
+b[t] keep their share of the threshold. One pass of the network over the images (`in_order.py`).
 Reference: Han, Srinivasan, Roy, CVPR 2020 (RMP-SNN), after Sengupta et al., Frontiers in Neuroscience 2019.
 """
 
@@ -47,7 +47,9 @@ class ThresholdBalance(Piece):
             theta = neuron.threshold
             seen = torch.stack([_largest(current, theta) for current in site.currents()]).amax(0)
             largest = calibration.team.largest(seen)
-            neuron.threshold = torch.where(largest > 0, self.factor * largest, theta)
+            bound = calibration.ann[site.node.name].module.upper
+            balanced = torch.where(largest > 0, self.factor * largest, theta)
+            neuron.threshold = balanced if bound is None else balanced.clamp(max=bound)
             scale = neuron.threshold / theta
             neuron.initial, neuron.bias = neuron.initial * scale, neuron.bias * scale
             calibration.progress("balancing thresholds", done, total)

@@ -32,6 +32,7 @@ class Burst(Kind):
 
     spikes: ClassVar[Spikes] = "multi-level"
     timeless: ClassVar[bool] = True
+    bounded: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -45,6 +45,7 @@ class Differential(Kind):
 
     spikes: ClassVar[Spikes] = "multi-level"
     timeless: ClassVar[bool] = True
+    bounded: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

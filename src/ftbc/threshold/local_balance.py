@@ -7,7 +7,7 @@ From theta = 0, batch after batch, channel by channel:
 with the mean over batch and positions. It is gradient descent on mean (a - min(a, theta))^2 with a rate of 1, whose
 gradient needs no backward pass. Theta grows to the largest activation, ever slower: what is seldom exceeded stays
 clipped, and ``iterations`` decides how seldom. (The first step, to twice the mean, may go beyond, where all activations
-of a channel are much alike.)
+of a channel are much alike; not beyond the bound of a ReLU6.)
 Reference: Bu, Li, Yu, CVPR 2025 (Inference-scale ANN-SNN conversion), Algorithm 1 and the released code.
 """
 
@@ -73,7 +73,7 @@ class LocalBalance(Piece):
 class _Clipped(nn.Module):
     """An activation that is clipped at a threshold, which each batch moves."""
 
-    def __init__(self, activation: nn.Module, grain: Grain, shape: Shape, like: Tensor, team: Team) -> None:
+    def __init__(self, activation: Activation, grain: Grain, shape: Shape, like: Tensor, team: Team) -> None:
         super().__init__()
         self.team = team
         self.activation = activation
@@ -82,7 +82,8 @@ class _Clipped(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         a = self.activation(z)
-        self.theta = self.theta + 2 * mean_over((a - self._spread()).clamp_(min=0), self.theta, self.team)
+        theta = self.theta + 2 * mean_over((a - self._spread()).clamp_(min=0), self.theta, self.team)
+        self.theta = theta if self.activation.upper is None else theta.clamp(max=self.activation.upper)
         return torch.minimum(a, self._spread())
 
     def _spread(self) -> Tensor:
