@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -269,6 +270,20 @@ def test_steps(steps: Any, model: nn.Module, images: Tensor, refused: Refused) -
     refused(RecipeError, "steps", ftbc.convert, model, images, steps)
 
 
+@pytest.mark.parametrize("seed", [-1, 1.5, True, "0", 2**70], ids=repr)
+def test_seeds(seed: Any, model: nn.Module, images: Tensor, refused: Refused) -> None:
+    refused(RecipeError, "seed", ftbc.convert, model, images, 2, PLAIN, seed=seed)
+
+
+def test_whole_numbers_of_numpy(model: nn.Module, images: Tensor, snn: ftbc.SpikingNetwork) -> None:
+    found = ftbc.convert(model, images, np.int64(3), PLAIN, seed=np.int64(0))  # type: ignore[arg-type]
+    assert type(found.steps) is int and torch.equal(found(images), snn(images))
+
+
+def test_a_network_that_spikes_already(snn: ftbc.SpikingNetwork, images: Tensor, refused: Refused) -> None:
+    refused(InputError, "already", ftbc.convert, snn, images, 2)
+
+
 def test_an_unknown_recipe(model: nn.Module, images: Tensor, refused: Refused) -> None:
     refused(RecipeError, ("'fbtc'", "did you mean 'ftbc'"), ftbc.convert, model, images, 2, "fbtc")
     refused(RecipeError, "did you mean 'maximum'", ftbc.recipe, "maximun")
@@ -317,6 +332,7 @@ def test_settings_of_recipes(changes: dict[str, Any], refused: Refused) -> None:
 
 
 def test_overrides(refused: Refused) -> None:
+    refused(RecipeError, "no name", ftbc.recipe, 3)
     refused(RecipeError, "alpha", ftbc.recipe, "ftbc", alpha=0.5)
     refused(RecipeError, "calibrate", ftbc.recipe, "ftbc", calibrate=ftbc.FTBC())
     refused(RecipeError, "threshold", ftbc.recipe, "ftbc", threshold=0.5)
@@ -368,6 +384,16 @@ def test_inputs_of_the_network(case: str, snn: ftbc.SpikingNetwork, images: Tens
     if not settings:
         refused(InputError, words, snn.step, x)
     assert torch.equal(snn(images), wanted)
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_inputs_that_are_not_numbers(value: float, snn: ftbc.SpikingNetwork, images: Tensor, refused: Refused) -> None:
+    """Spikes would make a confident answer of them."""
+    images[3, 1, 2, 2] = value
+    for call in (snn, snn.step, snn.predict):
+        refused(NotFiniteError, "NaN or infinity", call, images)
+    refused(NotFiniteError, "NaN or infinity", snn, images, engine="event")
+    assert torch.isfinite(snn(torch.full_like(images, 1e37))).all()  # of which the sum alone is infinite
 
 
 def test_later_steps_are_checked_as_the_first(snn: ftbc.SpikingNetwork, images: Tensor, refused: Refused) -> None:
@@ -439,6 +465,34 @@ def test_images_without_labels_and_nothing_to_compare_with(
 def test_outputs_that_are_no_scores(images: Tensor, refused: Refused) -> None:
     maps = ftbc.convert(nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 2, 1)), images, 2, PLAIN)
     refused(InputError, "class", ftbc.evaluate, maps, (images, labels()))
+
+
+@pytest.mark.parametrize("label", [5, -1, 99])
+def test_labels_of_no_class(label: int, snn: ftbc.SpikingNetwork, images: Tensor, refused: Refused) -> None:
+    words = (str(label), "5 classes", "0 to 4")
+    refused(InputError, words, ftbc.evaluate, snn, (images, torch.tensor([0, 1, 2, 3, 4, label])))
+
+
+def test_a_reference_that_gives_its_outputs_in_a_tuple(
+    snn: ftbc.SpikingNetwork, model: nn.Module, images: Tensor
+) -> None:
+    class Wrapped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = model
+
+        def forward(self, x: Tensor) -> tuple[Tensor]:
+            return (self.inner(x),)
+
+    alike = [ftbc.evaluate(snn, images, reference=reference).error for reference in (Wrapped().eval(), model)]
+    assert alike[0] == alike[1]
+
+
+@pytest.mark.parametrize("count", [0, 2.5, True])
+def test_counted_images(
+    count: Any, snn: ftbc.SpikingNetwork, model: nn.Module, images: Tensor, refused: Refused
+) -> None:
+    refused(InputError, "counted_images", ftbc.evaluate, snn, images, reference=model, counted_images=count)
 
 
 def test_a_reference_that_does_not_fit(snn: ftbc.SpikingNetwork, images: Tensor, refused: Refused) -> None:

@@ -123,6 +123,49 @@ def test_each_part_takes_pieces_of_its_role_alone(role: str, refused: Refused) -
             assert ALL[role] in said
 
 
+THRESHOLDS = {
+    "no dict": ("give a dict", lambda good: list(good)),
+    "a site is missing": ("gave no threshold for", lambda good: dict(list(good.items())[1:])),
+    "no site": ("is no site", lambda good: {**good, "nowhere": torch.ones(1)}),
+    "not a number": ("not finite and above 0", lambda good: {name: theta * torch.nan for name, theta in good.items()}),
+    "negative": ("not finite and above 0", lambda good: {name: -theta for name, theta in good.items()}),
+    "zero": ("not finite and above 0", lambda good: {name: 0 * theta for name, theta in good.items()}),
+    "another shape": ("shape [1] or", lambda good: {name: torch.ones(7) for name in good}),
+    "no tensor": ("a float", lambda good: dict.fromkeys(good, 1.0)),
+}
+CHARGES = {
+    "one tensor": ("no pair", lambda theta, steps: theta),
+    "another shape": ("give v[0]", lambda theta, steps: (theta, theta)),
+    "not a number": ("finite", lambda theta, steps: (theta * torch.inf, theta.new_zeros((steps, *theta.shape)))),
+}
+
+
+@pytest.mark.parametrize("case", THRESHOLDS)
+def test_thresholds_that_mean_nothing(case: str, images: Tensor, refused: Refused) -> None:
+    words, spoil = THRESHOLDS[case]
+
+    @dataclass(frozen=True)
+    class Spoilt(Same):
+        def choose(self, ann: Any, images: Tensor, *rest: Any) -> Any:
+            return spoil(super().choose(ann, images, *rest))
+
+    ftbc.piece("threshold")(Spoilt)
+    refused(RecipeError, ("Spoilt", words), ftbc.convert, residual().eval(), images, 3, ftbc.Recipe(threshold=Spoilt()))
+
+
+@pytest.mark.parametrize("case", CHARGES)
+def test_charges_that_mean_nothing(case: str, images: Tensor, refused: Refused) -> None:
+    words, charge = CHARGES[case]
+
+    @dataclass(frozen=True)
+    class Odd(ftbc.Piece):
+        def __call__(self, theta: Tensor, steps: int) -> Any:
+            return charge(theta, steps)
+
+    ftbc.piece("initial")(Odd)
+    refused(RecipeError, ("Odd", words), ftbc.convert, residual().eval(), images, 3, ftbc.Recipe(initial=Odd()))
+
+
 def test_what_is_no_piece(refused: Refused) -> None:
     class Loose:
         def __call__(self, calibration: Calibration) -> None: ...

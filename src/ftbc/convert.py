@@ -12,7 +12,7 @@ from ftbc.calibrate import calibrate
 from ftbc.calibrate.base import Calibration
 from ftbc.calibration_data import check_model, gather_images
 from ftbc.check import require_activation
-from ftbc.errors import RecipeError, TraceError
+from ftbc.errors import InputError, RecipeError, TraceError
 from ftbc.graph.bound import without_bounds
 from ftbc.graph.canonical import Cleaned, canonical
 from ftbc.graph.fold import fold
@@ -24,6 +24,7 @@ from ftbc.graph.pool import POLICIES
 from ftbc.graph.precision import synapses_in_bfloat16
 from ftbc.graph.smooth import smooth_graph, smooth_model
 from ftbc.graph.trace import trace
+from ftbc.initial.charge import require_charge
 from ftbc.measure.match import relative_error_and_rate
 from ftbc.network import SpikingNetwork
 from ftbc.neuron.place import place, settle
@@ -31,13 +32,16 @@ from ftbc.processes import ALONE, Team
 from ftbc.progress import Progress, silent
 from ftbc.recipe import Recipe
 from ftbc.recipes import recipe as recipe_by_name
+from ftbc.settings import is_whole
 from ftbc.simulate.readout import with_extra
 from ftbc.threshold.activations import require_finite
+from ftbc.threshold.base import require_thresholds
 
 log = logging.getLogger(__name__)
 _BATCH = 128
 _MEASURED = 32
 _SAME = 1e-3
+_LARGEST_SEED = 2**63 - 1
 
 
 @torch.no_grad()
@@ -62,11 +66,16 @@ def convert(
     >>> snn(torch.rand(5, 4)).shape
     torch.Size([4, 5, 2])
     """
-    if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
+    if not is_whole(steps, 1):
         raise RecipeError(f"steps={steps!r}: give a whole number of time steps, at least 1")
+    if not is_whole(seed, 0, _LARGEST_SEED):
+        raise RecipeError(f"seed={seed!r}: give a whole number from 0 to {_LARGEST_SEED:,}")
+    steps = int(steps)
     method = recipe_by_name(recipe) if isinstance(recipe, str) else recipe
     if not isinstance(method, Recipe):
         raise RecipeError(f"the recipe is a {type(recipe).__name__}: give a name (see: ftbc methods) or an ftbc.Recipe")
+    if isinstance(model, SpikingNetwork):
+        raise InputError("the network is a spiking one already: give the one that it was converted from")
     check_model(model)
     images = gather_images(calibration, model)
 
@@ -77,12 +86,15 @@ def convert(
     pooled = _apply_pool(cleaned.graph, method, images[:_BATCH])
     ann = lay_out(pooled if method.neuron.bounded else without_bounds(pooled))
 
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
+    thresholds = method.threshold.choose(ann, images, steps, generator, progress, team)
+    require_thresholds(thresholds, ann, method.threshold)
     neurons, rows = {}, method.neuron.rows(steps)
-    for name, theta in method.threshold.choose(ann, images, steps, generator, progress, team).items():
+    for name, theta in thresholds.items():
         theta = theta.to(images.dtype)
-        v0, bias = method.initial(theta, rows)
-        neurons[name] = method.neuron(rows, len(ann[name].shape)).set(theta, v0, bias)
+        charge = method.initial(theta, rows)
+        require_charge(charge, theta, rows, method.initial)
+        neurons[name] = method.neuron(rows, len(ann[name].shape)).set(theta, *charge)
     snn = place(ann, neurons, spiking_pools=method.pool == "spiking")
 
     state = Calibration(ann, snn, rows, images, generator, progress, team=team)

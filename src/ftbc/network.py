@@ -241,8 +241,9 @@ class SpikingNetwork(nn.Module):
         """The same network in small whole numbers: thresholds of 1, weights and biases multiples of a power of two.
 
         images: ``[N, ...]``, a few, on which the scale of each layer is chosen. Every engine then gives the same
-        spikes and outputs to the last bit, for any number of images at once, as long as images are not much larger
-        than these; and the event engine computes with integers of 16 bits.
+        spikes to the last bit, for any number of images at once, as long as images are not much larger than these; and
+        the event engine computes with integers of 16 bits. So do outputs, but for those that mix what is no whole
+        number, such as the image itself, with spikes: they may differ in the last digits.
         """
         from ftbc.simulate.event.rounded import rounded
 
@@ -291,6 +292,9 @@ class SpikingNetwork(nn.Module):
                 f"the input is {x.dtype} on {x.device}, the network {weight.dtype} on {weight.device}: "
                 "convert the input"
             )
+        # A sum is cheap, and not finite if anything is not; it may be so by its size alone.
+        if not bool(torch.isfinite(x.sum())) and not bool(torch.isfinite(x).all()):
+            raise NotFiniteError("the input holds NaN or infinity: check how it is read and normalised")
 
 
 def _never(mean: Tensor, t: int) -> Tensor:

@@ -41,6 +41,8 @@ def recipe(name: str, /, **overrides: Any) -> Recipe:
     0.2
     """
     known = recipes()
+    if not isinstance(name, str):
+        raise RecipeError(f"{name!r} is no name of a recipe (see: ftbc methods)")
     if name not in known:
         nearest = difflib.get_close_matches(name, known, 1, 0.0)
         raise RecipeError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import typing
+from numbers import Integral
 from typing import Any, ClassVar
 
 from ftbc.errors import RecipeError
@@ -33,6 +34,11 @@ class Piece(Settings):
     gradients: ClassVar[bool] = False
     moves_thresholds: ClassVar[bool] = False
     timeless: ClassVar[bool] = False
+
+
+def is_whole(value: Any, least: int, most: float = math.inf) -> bool:
+    """Whether something is a whole number in a range, of Python or of NumPy; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most
 
 
 def _fits(value: Any, wanted: Any) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import ftbc
 from ftbc.errors import UnsupportedError
@@ -156,6 +156,17 @@ def test_thresholds_are_one_and_spikes_come_at_them(tmp_path: Path) -> None:
     thresholds = [node.threshold for node in nodes if isinstance(node, nir.Threshold)]
     assert len(thresholds) == len(snn.layers())
     assert all(bool((theta < 1).all()) and bool((np.nextafter(theta, 2) == 1).all()) for theta in thresholds)
+
+
+def test_names_with_slashes(tmp_path: Path) -> None:
+    """As programs that read ONNX give them; in an HDF5 file a slash begins a group."""
+    torch.manual_seed(0)
+    network = nn.Sequential()
+    for name, layer in (("in/Gemm", nn.Linear(6, 8)), ("in/Relu", nn.ReLU()), ("in.Relu_", nn.Linear(8, 3))):
+        network.add_module(name.replace(".", "/"), layer)
+    images = torch.rand(12, 6)
+    report = ftbc.export.nir(ftbc.convert(network.eval(), images, 4), tmp_path / "net.nir", images=images)
+    assert report.agreement.share == 1
 
 
 def test_the_file_type_checks_and_names_layers(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ class Words:
 
     def _free(self, wanted: str) -> str:
         """A name that stays unique where programs turn dots into lines, and that no module has as an attribute."""
+        wanted = wanted.replace("/", ".")  # in an HDF5 file a slash would begin a group
         taken = {name.replace(".", "_") for name in self.nodes}
         name, count = wanted, 0
         while name.replace(".", "_") in taken or hasattr(nn.ModuleDict, name.replace(".", "_")):

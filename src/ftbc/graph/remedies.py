@@ -4,7 +4,10 @@ from __future__ import annotations
 
 _TRAIN_WITH_RELU = "replace it by nn.ReLU and fine-tune the network before converting"
 _NORM = "it divides by statistics of each input; train with BatchNorm, which folds into the weights"
-_PRODUCT = "products of activations are not linear; convert the part before and the part after it separately"
+_PRODUCT = (
+    "products of activations are not linear; convert the part before and the part after it separately. A product with "
+    "a constant converts as nn.Linear over the last dimension, or as a convolution"
+)
 _MAXIMUM = "spikes pass a maximum only through a pooling layer; use nn.MaxPool or nn.AdaptiveMaxPool, or nn.ReLU"
 _RECURRENT = "recurrent layers carry a state of their own; convert only the feed-forward submodule"
 _LAST = "it converts only as the very last operation; inside the network replace it by nn.ReLU and fine-tune"

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from ftbc.errors import RecipeError
 from ftbc.settings import Piece
+
+
+def require_charge(found: Any, theta: Tensor, rows: int, rule: object) -> None:
+    """Refuse what a rule of the user's own cannot mean: v[0] for each threshold, and b[t] for each step of each."""
+    name, wanted = type(rule).__name__, (theta.shape, (rows, *theta.shape))
+    said = f"give v[0] of shape {list(wanted[0])} and b of shape {list(wanted[1])}, all finite"
+    if not isinstance(found, tuple) or len(found) != 2 or not all(isinstance(part, Tensor) for part in found):
+        raise RecipeError(f"{name} gave no pair of tensors: {said}")
+    finite = all(bool(torch.isfinite(part).all()) for part in found)
+    if not finite or tuple(part.shape for part in found) != wanted:
+        given = " and ".join(str(list(part.shape)) for part in found)
+        raise RecipeError(f"{name} gave {given}, or numbers that are not finite: {said}")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from ftbc.measure.tally import Tally, answers
 from ftbc.network import SpikingNetwork
 from ftbc.processes import ALONE, Team
 from ftbc.progress import Progress, silent
+from ftbc.settings import is_whole
 from ftbc.simulate import Confidence, require_engine
 from ftbc.simulate.early_exit import require_rule
 
@@ -73,8 +74,8 @@ def evaluate(
     if stop is not None:
         require_rule(stop, "stop")
     counted_images = COUNTED_IMAGES if counted_images is None else counted_images
-    if counted_images < 1:
-        raise InputError(f"counted_images={counted_images}: give at least 1")
+    if not is_whole(counted_images, 1):
+        raise InputError(f"counted_images={counted_images!r}: give a whole number, at least 1")
     require_engine(engine)
     tally = Tally(snn, reference, stop, engine, counted_images)
     before, known = _taken_up(tally, team, kept)

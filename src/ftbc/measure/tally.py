@@ -77,6 +77,12 @@ class Tally:
                 f"accuracy needs one score per class, but the network gives {list(outputs.shape[2:])} for an image: "
                 "give images without labels, and reference=, whose outputs are then compared"
             )
+        classes, lowest, highest = outputs.shape[2], int(y.min()), int(y.max())
+        if lowest < 0 or highest >= classes:
+            raise InputError(
+                f"there are labels from {lowest} to {highest}, but the network has {classes} classes, which are "
+                f"numbered from 0 to {classes - 1}: check the labels"
+            )
         hits = outputs.argmax(2) == y
         self.right += hits.sum(1).double().cpu()
         self.singles["labelled"] += len(y)
@@ -152,6 +158,7 @@ def answers(model: nn.Module, x: Tensor) -> Tensor:
         found = model(x)
     except Exception as error:
         raise InputError(f"the reference does not run on the data: {first_line(error)}") from error
+    found = found[0] if isinstance(found, tuple | list) and len(found) == 1 else found  # as `convert` reads it
     if not isinstance(found, Tensor):
         raise InputError(f"the reference gives a {type(found).__name__}, not a tensor")
     return found
