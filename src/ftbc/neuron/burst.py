@@ -32,12 +32,15 @@ class Burst(Kind):
 
     spikes: ClassVar[Spikes] = "multi-level"
     timeless: ClassVar[bool] = True
-    bounded: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.most <= _MOST:
             raise RecipeError(f"Burst(most={self.most}): give a number of spikes from 1 to {_MOST}")
+
+    @property
+    def bounded(self) -> bool:
+        return self.most == 1
 
     def __call__(self, steps: int, rank: int) -> Spiking:
         """Neurons to be given thresholds."""

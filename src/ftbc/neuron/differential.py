@@ -45,12 +45,15 @@ class Differential(Kind):
 
     spikes: ClassVar[Spikes] = "multi-level"
     timeless: ClassVar[bool] = True
-    bounded: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.levels <= _MOST_LEVELS:
             raise RecipeError(f"Differential(levels={self.levels}): give a number from 1 to {_MOST_LEVELS}")
+
+    @property
+    def bounded(self) -> bool:
+        return False
 
     def __call__(self, steps: int, rank: int) -> Spiking:
         """Neurons to be given thresholds."""

@@ -15,13 +15,16 @@ class Kind(Piece, ABC):
     """A kind of neuron and its settings.
 
     spikes: what one neuron can send at one step: nothing or a spike, also a negative one, or more than that;
-    steppable: whether a network of them can go step by step, or needs the steps of its input at once; bounded: whether
-    a neuron sends at most its threshold in the mean, as bounded activations ask for (else `graph/bound.py` helps).
+    steppable: whether a network of them can go step by step, or needs the steps of its input at once.
     """
 
     spikes: ClassVar[Spikes] = "binary"
     steppable: ClassVar[bool] = True
-    bounded: ClassVar[bool] = True
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a neuron sends at most its threshold in the mean, as bounded activations ask for; `graph/bound.py`."""
+        return True
 
     @property
     def extra_steps(self) -> int:
