@@ -23,7 +23,7 @@ class Kind(Piece, ABC):
 
     @property
     def bounded(self) -> bool:
-        """Whether a neuron sends at most its threshold in the mean, as bounded activations ask for; `graph/bound.py`."""
+        """Whether a neuron sends at most its threshold in the mean, as bounded activations ask (`graph/bound.py`)."""
         return True
 
     @property

@@ -223,8 +223,8 @@ def test_images_that_are_larger_than_those_it_was_rounded_on(name: str, larger: 
     assert_equal_runs(snn, small)
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
-def test_an_image_that_is_no_number_spoils_no_other(bad: float) -> None:
+@pytest.mark.parametrize("bad", [3e38, -3e38])
+def test_an_image_whose_currents_overflow_spoils_no_other(bad: float) -> None:
     case = STRUCTURES["shortcut from a layer of the image"]
     for snn, x in (
         rounded(spiking(case.make(), images(case.shape)), images(case.shape)),
