@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -76,11 +76,19 @@ def make_folder(path: Path) -> None:
         raise FileError(f"cannot make the folder '{path}' ({error.strerror}): choose another place") from error
 
 
-def require_writable(*paths: Path | None) -> None:
-    """Raise before the work what writing these files would raise after it; None stands for no file."""
+def require_writable(*paths: Path | None, beside: Iterable[Path | str | None] = ()) -> None:
+    """Raise before the work what writing these files would raise after it, or would destroy; None stands for no file.
+
+    beside: files that are read, and so must not be written over.
+    """
+    taken = {os.path.realpath(path) for path in beside if path is not None}
     for path in paths:
         if path is None:
             continue
+        place = os.path.realpath(path)
+        if place in taken and (not path.exists() or path.is_file()):  # two may share a pipe or /dev/null
+            raise FileError(f"cannot write '{path}': another file of this command has that name; choose another")
+        taken.add(place)
         if path.is_dir():
             raise FileError(f"cannot write '{path}': it is a folder; give the name of a file")
         if not path.parent.is_dir():

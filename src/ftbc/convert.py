@@ -38,6 +38,8 @@ from ftbc.threshold.activations import require_finite
 from ftbc.threshold.base import require_thresholds
 
 log = logging.getLogger(__name__)
+MOST_STEPS = 100_000
+"""Far more than anybody needs: each layer has a row of biases for each step."""
 _BATCH = 128
 _MEASURED = 32
 _SAME = 1e-3
@@ -66,8 +68,8 @@ def convert(
     >>> snn(torch.rand(5, 4)).shape
     torch.Size([4, 5, 2])
     """
-    if not is_whole(steps, 1):
-        raise RecipeError(f"steps={steps!r}: give a whole number of time steps, at least 1")
+    if not is_whole(steps, 1, MOST_STEPS):
+        raise RecipeError(f"steps={steps!r}: give a whole number of time steps, at least 1 and at most {MOST_STEPS:,}")
     if not is_whole(seed, 0, _LARGEST_SEED):
         raise RecipeError(f"seed={seed!r}: give a whole number from 0 to {_LARGEST_SEED:,}")
     steps = int(steps)

@@ -43,6 +43,8 @@ class Recipe:
         for word in ("name", "summary", "pool"):
             if not isinstance(getattr(self, word), str):
                 raise RecipeError(f"recipe {self.name!r}: {word}={getattr(self, word)!r} must be text")
+        if not self.name.strip() or not self.name.isprintable():
+            raise RecipeError(f"name={self.name!r}: give a recipe a name of one line")
         if not isinstance(self.calibrate, tuple | list):
             raise RecipeError(f"recipe '{self.name}': calibrate={self.calibrate!r} must be a list of calibrations")
         object.__setattr__(self, "calibrate", tuple(self.calibrate))
@@ -119,5 +121,7 @@ def read_recipe(path: str | Path) -> Recipe:
     """A recipe from a TOML file."""
     try:
         return Recipe.from_dict(tomllib.loads(Path(path).read_text(encoding="utf-8")))
+    except RecipeError as error:
+        raise RecipeError(f"{Path(path).name}: {error}") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise FileError(f"recipe {path} cannot be read: {error}") from error

@@ -80,7 +80,7 @@ def test_without_its_extra_the_event_engine_is_left_out(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--steps", "0"), ("steps=0",)),
+        (("--steps", "0"), ("--steps 0",)),
         (("--steps", "4,x"), ("--steps 4,x",)),
         (("--threads", "0"), ("--threads 0", "all")),
         (("--threads", "many"), ("--threads many", "all")),

@@ -211,6 +211,13 @@ def test_evaluate_a_network_that_is_no_classifier(ftbc_command: Command, folder:
     assert "error" in outcome.out and "accuracy" not in outcome.out
     rows = json.loads((folder / "e.json").read_text())["results"]
     assert [len(row["error"]) for row in rows] == [2, 4] and all(row["accuracy"] == [] for row in rows)
+    outcome = ftbc_command("evaluate", "nets.py:plane", *QUICK, "--steps", "2", "--layers", "--json", "e.json")
+    assert outcome.status == 0 and "Most is lost at" in outcome.out
+    assert json.loads((folder / "e.json").read_text())["results"][0]["errors"]
+    assert (
+        "Most is lost at"
+        in ftbc_command("check", "nets.py:plane", "--data", "squares", "--images", "16", "--steps", "2").out
+    )
     refused = ftbc_command("evaluate", "nets.py:plane", *QUICK, "--stop", "0.9")
     assert refused.status == 2 and "score per class" in refused.err
 

@@ -124,7 +124,7 @@ def test_the_shipped_data_is_drawn_by_seed(folder: Path) -> None:
         (("--recipes", "fbtc"), ("fbtc", "ftbc")),
         (("--recipes", ""), ("recipe", "ftbc methods")),
         (("--recipes", "none.toml"), ("none.toml",)),
-        (("--steps", "0"), ("steps=0",)),
+        (("--steps", "0"), ("--steps 0",)),
         (("--steps", "1,two"), ("1,two", "1,2,4,8")),
         (("--protocol", "best"), ("best", "per-t, anytime")),
         (("--seeds", "0"), ("--seeds",)),

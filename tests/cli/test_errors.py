@@ -30,7 +30,34 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "missing command": (("data",), ("ommand", "ftbc data --help")),
     "not a number": (("convert", GOOD, *QUICK, *TO, "--steps", "many"), ("--steps", "see ftbc convert --help")),
     "steps 0": (("convert", GOOD, *QUICK, *TO, "--steps", "0"), ("--steps",)),
-    "steps 0 to evaluate": (("evaluate", GOOD, *QUICK, "--steps", "0"), ("steps=0",)),
+    "steps 0 to evaluate": (("evaluate", GOOD, *QUICK, "--steps", "0"), ("--steps 0",)),
+    "more steps than memory": (("convert", GOOD, *QUICK, *TO, "--steps", "99999999999"), ("--steps",)),
+    "more steps than memory to evaluate": (("evaluate", GOOD, *QUICK, "--steps", "99999999999"), ("100,000",)),
+    "two outputs in one file": (("convert", GOOD, *QUICK, *TO, "--json", "./net.snn"), ("net.snn", "another")),
+    "an output over the network": (("export", "nir", "text.toml", "--to", "text.toml"), ("text.toml", "another")),
+    "an output over a recipe": (
+        ("evaluate", GOOD, *ON_SQUARES, "--recipe", "again.toml", "--json", "again.toml"), ("again.toml", "another")
+    ),
+    "a report over the description": (
+        ("export", "weights", "x.snn", "--to", "x.npz", "--json", "x.json"), ("x.json", "another")
+    ),
+    "classes of the zoo's own": (("check", "resnet20-cifar10", "--classes", "100"), ("--classes", "resnet20-cifar10")),
+    "more images than the package has": (("convert", "resnet20-cifar10", *TO, "--images", "513"), ("513", "512")),
+    "data of an unset variable": (("evaluate", GOOD, "--data", ""), ("--data is empty",)),
+    "two recipes of one name": (
+        ("evaluate", GOOD, *ON_SQUARES, "--recipe", "ftbc,again.toml"), ("two recipes", "'ftbc'")
+    ),
+    "a setting that a recipe's file has wrong": (
+        ("evaluate", GOOD, *ON_SQUARES, "--recipe", "again.toml,typo.toml"), ("typo.toml", "alhpa")
+    ),
+    "a recipe without a name": (("evaluate", GOOD, *ON_SQUARES, "--recipe", "nameless.toml"), ("nameless.toml",)),
+    "a report of a map": (("report", "nets.py:plane", *ON_SQUARES, "--images", "8"), ("one score per class",)),
+    "a conversion's report of a map": (
+        ("convert", "nets.py:plane", *QUICK, *TO, "--report", "x.html"), ("one score per class",)
+    ),
+    "a comparison of maps": (
+        ("compare", "nets.py:plane", *ON_SQUARES, "--images", "8", "--results", "kept"), ("one score per class",)
+    ),
     "steps with words": (("evaluate", GOOD, *QUICK, "--steps", "1,two"), ("1,two", "1,2,4,8")),
     "no steps": (("evaluate", GOOD, *QUICK, "--steps", ""), ("--steps",)),
     "images 0": (("convert", GOOD, *TO, "--images", "0"), ("--images",)),
@@ -116,6 +143,9 @@ def test_one_line_and_nothing_written(case: str, fails: Fails, folder: Path) -> 
     (folder / "text.py").write_text("this is no Python\n")
     (folder / "text.npz").write_text("nor an archive")
     (folder / "text.toml").write_text("= [")
+    (folder / "again.toml").write_text("name = 'ftbc'\n[[calibrate]]\ntype = 'FTBC'\nalpha = 0.1\n")
+    (folder / "typo.toml").write_text("[[calibrate]]\ntype = 'FTBC'\nalhpa = 0.1\n")
+    (folder / "nameless.toml").write_text("name = ''\n")
     before = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
     arguments, words = CASES[case]
     line = fails(*arguments)

@@ -11,11 +11,9 @@ import torch
 from torch import Tensor, nn
 
 import ftbc
-from ftbc.errors import InputError
 from ftbc.measure.error_split import error_split, parts, unexplained
 from ftbc.measure.inside import BINS, CHANNELS, HIGH, LOW, WATCHED, look_inside
 from ftbc.neuron import IntegrateFire
-from tests.conftest import Refused
 from tests.networks import INPUT_SHAPE, residual
 
 STEPS, IMAGES = 3, 4
@@ -157,7 +155,10 @@ def test_every_recipe_that_applies_can_be_looked_into(name: str, monkeypatch: py
     assert len(inside.predictions[0]) == 2
 
 
-def test_scores_are_needed(refused: Refused) -> None:
-    net = nn.Sequential(nn.Conv2d(1, 2, 1), nn.ReLU(), nn.Conv2d(2, 2, 1))
+def test_a_network_that_gives_a_map_has_layers_and_no_answers() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(1, 8, 1), nn.ReLU(), nn.Conv2d(8, 2, 1)).eval()
     x = torch.rand(2, 1, 3, 3)
-    refused(InputError, "one score per class", look_inside, ftbc.convert(net, x, 2, "maximum"), x)
+    inside = look_inside(ftbc.convert(net, x, 2, "maximum"), x, net)
+    assert [layer.name for layer in inside.layers] == ["1"] and inside.layers[0].split is not None
+    assert (inside.predictions, inside.confidences, inside.reference) == ([], [], None)

@@ -93,6 +93,13 @@ def test_what_does_not_fit_is_listed_and_nothing_is_loaded(tmp_path: Path, refus
         assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
 
 
+def test_sparse_weights(tmp_path: Path, refused: Refused) -> None:
+    state = trained().state_dict()
+    state["4.weight"] = state["4.weight"].to_sparse()
+    torch.save(state, tmp_path / "sparse.pt")
+    refused(ModelError, ("sparse.pt", "4.weight is sparse"), load_weights, network(), tmp_path / "sparse.pt")
+
+
 def test_a_long_list_is_cut(tmp_path: Path, refused: Refused) -> None:
     save_file({f"layer{i}.weight": torch.ones(1) for i in range(1000)}, tmp_path / "other.safetensors")
     refused(ModelError, "and 992 more", load_weights, network(), tmp_path / "other.safetensors")

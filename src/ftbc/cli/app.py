@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import signal
 import sys
@@ -81,6 +82,8 @@ def _failed(error: Exception, debug: bool) -> int:
         message = f"{' '.join(error.format_message().split()).rstrip('.')}; see {place} --help"  # type: ignore[attr-defined]
     elif isinstance(error, FtbcError):
         message = str(error)
+    elif isinstance(error, OSError) and error.filename is None and error.errno in (errno.ENOSPC, errno.EIO):
+        message = f"cannot write the output ({error.strerror}): free some space, or send it elsewhere"
     else:
         raise error
     if debug:

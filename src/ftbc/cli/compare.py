@@ -31,6 +31,7 @@ from ftbc.cli.options import (
     find_recipe,
     find_steps,
     find_test,
+    require_classifier,
     typed,
 )
 from ftbc.cli.progress import progress_bar
@@ -96,7 +97,9 @@ def compare(
     Example: `ftbc compare resnet20-cifar10 --recipes maximum,mean-square,ftbc --steps 1,2,4,8 --latex table.tex`
     """
     if leads():  # others may be on machines without these folders
-        require_writable(csv, json, latex, plot, energy_plot, report)
+        require_writable(
+            csv, json, latex, plot, energy_plot, report, beside=(model, weights, data, calibration, *recipes.split(","))
+        )
     require_engine(engine)
     for drawing in (plot, energy_plot):
         if drawing is not None:
@@ -120,6 +123,7 @@ def compare(
     else:
         divided = find_held_out(data, normalise, images, held_out, seed, calibration, mirrored)
         test, draws = divided.held_out, divided.draw
+    require_classifier(network, test)
     try:
         with team(device) as own, progress_bar(shown=own.leads, share="comparing") as progress:
             table = ftbc.compare(

@@ -31,6 +31,7 @@ from ftbc.cli.options import (
     find_model,
     find_recipe,
     find_some_test,
+    require_classifier,
     rounded,
     typed,
     write_json,
@@ -68,11 +69,13 @@ def convert(
     Example: `ftbc convert resnet20-cifar10 --steps 8 --to resnet20.snn`
     """
     if leads():  # others may be on machines without that folder
-        require_writable(to, json, report)
+        require_writable(to, json, report, beside=(model, weights, data, calibration, recipe))
     network = find_model(model, weights, classes)
     method = find_recipe(recipe)
     chosen = find_calibration(data, calibration, normalise, images, seed, mirrored)
     test = None if report is None else find_some_test(data, normalise, seed).with_normalise(chosen.normalise)
+    if test is not None:
+        require_classifier(network, test)
     with team(device) as own, progress_bar(shown=own.leads) as progress:
         given = placed(chosen, own)
         snn = ftbc.convert(network.to(own.device), given, steps, method, seed=seed, progress=progress, team=own)

@@ -49,6 +49,7 @@ from ftbc.processes import Team, leads, team
 from ftbc.progress import Progress
 from ftbc.protocol.fingerprint import of_bytes
 from ftbc.protocol.kept_evaluation import KeptEvaluations
+from ftbc.protocol.plan import methods_of
 from ftbc.report.table import accuracy_table, energy_table, error_table, piece_table
 from ftbc.simulate import require_engine
 
@@ -94,13 +95,14 @@ def evaluate(
     Example: `ftbc evaluate resnet20-cifar10 --recipe mean-square,ftbc --steps 1,2,4,8`
     """
     if leads():  # others may be on machines without that folder
-        require_writable(json)
+        require_writable(json, beside=(model, snn, weights, data, calibration, *recipe.split(",")))
     require_engine(engine)
     if snn is not None and whole:
         raise InputError("--rounded belongs to the conversion: use ftbc convert --rounded, then measure its file")
     if snn is not None and pieces:
         raise InputError("--pieces converts with one piece of a recipe after another: leave --snn out")
-    methods, times, rule = [find_recipe(name) for name in recipe.split(",")], find_steps(steps), _rule(stop)
+    methods, times = methods_of([find_recipe(name) for name in recipe.split(",")]), find_steps(steps)
+    rule = _rule(stop)
     network = find_model(model, weights, classes)
     test = find_test(data, normalise, test_images, seed)
     saved = None if snn is None else ftbc.load(snn)

@@ -54,7 +54,7 @@ def write_nir(
 
     Example: `ftbc export nir resnet20.snn --to resnet20.nir`
     """
-    require_writable(to, json)
+    require_writable(to, json, beside=(network, data))
     report = ftbc.export.nir(ftbc.load(network), to, dialect=dialect, bias=bias, images=_images(data, normalise, seed))
     typer.echo(str(report))
     write_json(json, asdict(report))
@@ -76,7 +76,7 @@ def write_onnx(
 
     Example: `ftbc export onnx resnet20.snn --to resnet20.onnx --all-steps`
     """
-    require_writable(to, json)
+    require_writable(to, json, beside=(network, data))
     report = ftbc.export.onnx(ftbc.load(network), to, all_at_once=all_steps, images=_images(data, normalise, seed))
     typer.echo(str(report))
     write_json(json, asdict(report))
@@ -99,7 +99,7 @@ def write_weights(
 
     Example: `ftbc export weights resnet20.snn --to resnet20.npz --bits 8`
     """
-    require_writable(to, json)
+    require_writable(to, to.with_suffix(".json"), json, beside=(network, data, calibration))
     snn = ftbc.load(network)
     chosen = find_calibration(data, calibration, normalise, _CHECKED, seed)
     test = find_test(data, normalise, test_images, seed)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 import typer
 from torch import nn
 
@@ -17,9 +18,11 @@ from ftbc import data, zoo
 from ftbc.atomic import replacing
 from ftbc.calibration_data import MOST_IMAGES
 from ftbc.cli.user_file import from_user_file
+from ftbc.convert import MOST_STEPS
 from ftbc.data import Images, Normalise
 from ftbc.data.balance import draw_balanced
 from ftbc.errors import InputError, ModelError
+from ftbc.measure.tally import answers, require_scores
 from ftbc.network import SpikingNetwork
 from ftbc.program import ENDING, read_program
 from ftbc.recipe import Recipe, read_recipe
@@ -51,7 +54,7 @@ Mirrored = Annotated[
     bool, typer.Option("--mirrored", help="Also calibrate on their mirror images, left for right; not for writing")
 ]
 TestImages = Annotated[int | None, typer.Option(min=1, help="Measure on so many test images; else all")]
-Steps = Annotated[int, typer.Option(min=1, help="Time steps T")]
+Steps = Annotated[int, typer.Option(min=1, max=MOST_STEPS, help="Time steps T")]
 RecipeName = Annotated[
     str, typer.Option("--recipe", help="A method by name (see: ftbc methods), a .toml file, or file.py:recipe")
 ]
@@ -81,6 +84,8 @@ def find_model(name: str, weights: Path | None, classes: int | None) -> nn.Modul
             raise ModelError(f"--classes is for networks of the zoo: '{name}' decides on its own classes")
         model = from_user_file(name, nn.Module, "an nn.Module")
     elif name in zoo.entries() and weights is None:
+        if classes is not None:
+            raise ModelError(f"--classes is for weights of your own: '{name}' has classes of its own; leave it out")
         return zoo.load(name)
     elif name in zoo.architectures():
         if weights is None:
@@ -143,7 +148,7 @@ def find_held_out(
 ) -> HeldOut:
     """Training images in two parts: of one each calibration draws so many, the other is measured on."""
     _require_room(images, mirrored)
-    source = calibration or source or USUAL_DATA
+    source = calibration or _given(source)
     if source == USUAL_DATA:
         train = data.load(USUAL_DATA)[0]
     elif calibration is None and Path(source).expanduser().is_file():
@@ -154,9 +159,16 @@ def find_held_out(
     return HeldOut.of(normalised(train, normalise), images, held_out, mirrored)
 
 
+def _given(source: str | None) -> str:
+    """Where images come from; an empty name, as of a variable of the shell that is not set, stands for nothing."""
+    if source == "":
+        raise InputError("--data is empty: name a folder or an .npz file, or leave it out")
+    return source or USUAL_DATA
+
+
 def find_test(source: str | None, normalise: str | None, images: int | None, seed: int) -> Images:
     """Images to measure on: the test split, or all of a single file."""
-    source = source or USUAL_DATA
+    source = _given(source)
     found = data.load(source, test=images)[1] if source == USUAL_DATA else data.read(source, "test", images, seed)
     return normalised(found, normalise)
 
@@ -167,9 +179,19 @@ def find_some_test(source: str | None, normalise: str | None, seed: int) -> Imag
     return found.subset(draw_balanced(found.labels, min(REPORT_IMAGES, len(found)), seed))
 
 
+@torch.no_grad()
+def require_classifier(network: nn.Module, images: Images) -> None:
+    """Refuse before the work what counts right answers, for a network that gives no scores of classes."""
+    try:
+        shape = answers(network, images.take(1).tensor()).shape[1:]
+    except InputError:  # what is wrong with a network that does not run, its conversion says best
+        return
+    require_scores(shape)
+
+
 def find_some_training(source: str | None, normalise: str | None, images: int, seed: int) -> Images:
     """A few images; one is enough for what depends on shapes alone."""
-    return normalised(_train_split(source or USUAL_DATA, images, seed), normalise)
+    return normalised(_train_split(_given(source), images, seed), normalise)
 
 
 def find_recipe(name: str) -> Recipe:
@@ -187,10 +209,12 @@ def rounded(snn: SpikingNetwork, images: Images) -> SpikingNetwork:
 
 def find_steps(steps: str) -> list[int]:
     """Several numbers of time steps from one option."""
-    try:
-        return [int(part) for part in steps.split(",")]
-    except ValueError:
-        raise InputError(f"--steps {steps}: give whole numbers with commas between, such as 1,2,4,8") from None
+    parts = list(dict.fromkeys(part.strip() for part in steps.split(",")))
+    if not all(part.isdecimal() and part.isascii() and 1 <= int(part) <= MOST_STEPS for part in parts):
+        raise InputError(
+            f"--steps {steps}: give whole numbers from 1 to {MOST_STEPS:,} with commas between, such as 1,2,4,8"
+        )
+    return [int(part) for part in parts]
 
 
 def typed() -> str:
@@ -208,13 +232,17 @@ def write_json(path: Path | None, content: Any) -> None:
 def _training_data(source: str | None, calibration: str | None) -> str:
     if calibration is None and source is not None and Path(source).expanduser().is_file():
         raise InputError(f"'{source}' is one file: give training images to calibrate on with --calibration")
-    return calibration or source or USUAL_DATA
+    return calibration or _given(source)
 
 
 def _train_split(source: str, images: int, seed: int) -> Images:
     if source == USUAL_DATA:
         calibration, _ = data.load(source)
-        return calibration.subset(draw_balanced(calibration.labels, min(images, len(calibration)), seed))
+        if images > len(calibration):
+            raise InputError(
+                f"--images {images}: {USUAL_DATA} has {len(calibration)} training images; give fewer, or --data"
+            )
+        return calibration.subset(draw_balanced(calibration.labels, images, seed))
     return data.read(source, "train", limit=images, seed=seed)
 
 

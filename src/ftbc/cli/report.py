@@ -28,6 +28,7 @@ from ftbc.cli.options import (
     find_model,
     find_recipe,
     find_test,
+    require_classifier,
     typed,
     write_json,
 )
@@ -63,7 +64,7 @@ def report(
 
     Example: `ftbc report resnet20-cifar10 --steps 8 --against mean-square,maximum --to report.html`
     """
-    require_writable(to, json)
+    require_writable(to, json, beside=(model, snn, weights, data, recipe))
     require_engine(engine)
     saved = None if snn is None else ftbc.load(snn)
     method = find_recipe(recipe) if saved is None else saved.recipe
@@ -72,6 +73,7 @@ def report(
         raise InputError(f"--against {against}: '{method.name}' is the method that is shown; name others")
     network = find_model(model, weights, classes)
     test = find_test(data, normalise, test_images, seed)
+    require_classifier(network, test)
     chosen = find_calibration(data, calibration, normalise, images, seed).with_normalise(test.normalise)
     with progress_bar() as progress:
         shown = saved or ftbc.convert(network, chosen, steps, method, seed=seed, progress=progress)

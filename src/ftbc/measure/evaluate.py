@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ftbc.errors import InputError
 from ftbc.measure.batches import any_batches, labelled_batches, turns
 from ftbc.measure.evaluation import Evaluation
-from ftbc.measure.tally import Tally, answers
+from ftbc.measure.tally import Tally, answers, require_scores
 from ftbc.network import SpikingNetwork
 from ftbc.processes import ALONE, Team
 from ftbc.progress import Progress, silent
@@ -113,7 +113,9 @@ def reference_accuracy(model: nn.Module, data: Any, team: Team = ALONE) -> float
                 if turn.own is not None:
                     x, y = turn.own
                     assert y is not None
-                    right += int((answers(model, x.to(place)).argmax(1) == y.to(place)).sum())
+                    scores = answers(model, x.to(place))
+                    require_scores(scores.shape[1:])
+                    right += int((scores.argmax(1) == y.to(place)).sum())
             images = turn.seen
     if not images:
         raise InputError("the data to evaluate on holds no images")

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from ftbc.calibration_data import check_model
-from ftbc.errors import InputError
 from ftbc.graph.ir import Node
 from ftbc.graph.ops import Activation
 from ftbc.measure.error_split import ErrorSplit, error_split
@@ -74,15 +73,14 @@ def look_inside(snn: SpikingNetwork, x: Tensor, reference: nn.Module | None = No
     >>> [(layer.name, len(layer.rate), len(layer.raster)) for layer in inside.layers], len(inside.predictions)
     ([('1', 2, 8)], 16)
     """
-    scores = snn.graph.shape(snn.graph.output)
-    if len(scores) != 1:
-        raise InputError(f"a look inside needs one score per class, but the network gives {list(scores)}")
     watch = _Watch(snn)
     # One image after another: then every step of a layer belongs to one image, however an engine cuts them.
     outputs = torch.cat([snn(image, head=False, observe=watch) for image in x.split(1)], 1)
-    confidences, predictions = outputs.softmax(2).max(2)
     splits, said = _compared(snn, watch, x, reference)
     layers = [watch.layer(node, len(x), splits.get(node.name)) for node in snn.graph.of_type(Spiking)]
+    if outputs.ndim != 3:  # no scores of classes, and so no answers
+        return Inside(layers, len(x), snn.extra_steps, [], [], None)
+    confidences, predictions = outputs.softmax(2).max(2)
     return Inside(layers, len(x), snn.extra_steps, predictions.T.tolist(), _short(confidences.T.tolist()), said)
 
 
@@ -171,7 +169,8 @@ def _compared(
         if isinstance(node.module, Activation):
             activations[node.name] = value
 
-    said = ann(x, keep).argmax(1).tolist()
+    outputs = ann(x, keep)
+    said = outputs.argmax(1).tolist() if outputs.ndim == 2 else None
     found: dict[str, ErrorSplit] = {}
     neurons = {node.name: node.module for node in snn.graph.of_type(IntegrateFire)}
     # With thresholds of 1 values are in other units than those of the ANN.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -72,11 +74,7 @@ class Tally:
 
     def _classify(self, outputs: Tensor, means: Tensor, y: Tensor, z: Tensor | None) -> None:
         """Compare answers with labels: those after each step, those of images that stop early, and the reference's."""
-        if outputs.ndim != 3:
-            raise InputError(
-                f"accuracy needs one score per class, but the network gives {list(outputs.shape[2:])} for an image: "
-                "give images without labels, and reference=, whose outputs are then compared"
-            )
+        require_scores(outputs.shape[2:])
         classes, lowest, highest = outputs.shape[2], int(y.min()), int(y.max())
         if lowest < 0 or highest >= classes:
             raise InputError(
@@ -150,6 +148,15 @@ class Tally:
             if name in self.spikes:
                 self.spikes[name] += sent
         return outputs
+
+
+def require_scores(shape: Sequence[int]) -> None:
+    """Refuse to count right answers of a network that gives none."""
+    if len(shape) != 1:
+        raise InputError(
+            f"accuracy needs one score per class, but the network gives {list(shape)} for an image: use ftbc evaluate, "
+            "or in Python images without labels and reference=, which compares outputs"
+        )
 
 
 def answers(model: nn.Module, x: Tensor) -> Tensor:

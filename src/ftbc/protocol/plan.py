@@ -98,10 +98,11 @@ def plan_of(
     chosen = _whole_numbers(range(seeds) if type(seeds) is int else seeds, "seeds", 0)
     if not chosen:
         raise InputError(f"seeds={seeds!r}: give how many calibrations to draw, at least 1, or their seeds")
-    return Plan(_methods(recipes), times, tuple(dict.fromkeys(chosen)), protocol, full_up_to)
+    return Plan(methods_of(recipes), times, tuple(dict.fromkeys(chosen)), protocol, full_up_to)
 
 
-def _methods(recipes: Any) -> tuple[Recipe, ...]:
+def methods_of(recipes: Any) -> tuple[Recipe, ...]:
+    """Each method once; two that differ must have names that do."""
     given = [recipes] if isinstance(recipes, str | Recipe) else list(recipes)
     found: dict[str, Recipe] = {}
     for entry in given:

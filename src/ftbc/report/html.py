@@ -78,7 +78,7 @@ def write(path: str | Path, page: Page) -> None:
     """Write the page into a file."""
     text = render(page)
     with replacing(Path(path)) as file:
-        file.write(text.encode())
+        file.write(text.encode(errors="backslashreplace"))  # a file name may hold bytes that are no text
 
 
 def _data(page: Page, models: list[str]) -> dict[str, Any]:

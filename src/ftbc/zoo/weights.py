@@ -85,6 +85,7 @@ def _fill(model: Model, state: dict[str, Tensor], name: str) -> Model:
         for key in both
         if state[key].is_floating_point() != own[key].is_floating_point()
     ]
+    unlike += [f"{key} is sparse: save it dense" for key in both if state[key].layout != torch.strided]
     if missing or unknown or unlike:
         parts = [("missing", missing), ("unknown", unknown), ("unlike", unlike)]
         listed = "; ".join(f"{kind}: {_few(names)}" for kind, names in parts if names)
