@@ -7,6 +7,7 @@ file from a stranger can be wrong, but not harmful.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -69,6 +70,7 @@ def save(snn: SpikingNetwork, path: str | Path) -> None:
         # The order in memory (channels last, a transpose) decides in which order torch adds, and so the last bit.
         "strides": {name: own[name].stride() for name in sorted(own) if own[name].stride() != tensors[name].stride()},
     }
+    header["checksum"] = _checksum(header, tensors)
     with replacing(Path(path)) as file:
         file.write(to_bytes(tensors, metadata={_KEY: json.dumps(header)}))
 
@@ -112,7 +114,20 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise FileError(
             f"'{path}' has format version {version!r:.20}, this ftbc reads {VERSION}: use the ftbc that wrote it"
         )
+    # A bit that has changed in a weight would only make a network that is a little, or very, wrong.
+    checksum = header.pop("checksum", None)
+    if checksum is not None and checksum != _checksum(header, tensors):
+        raise FileError(f"'{path}' is damaged: its content does not fit its checksum; save the network again")
     return header, tensors
+
+
+def _checksum(header: dict[str, Any], tensors: dict[str, Tensor]) -> str:
+    """Of all that a file holds; header: without the checksum."""
+    total = hashlib.sha256(json.dumps(header).encode())
+    for name in sorted(tensors):
+        total.update(f"{name} {list(tensors[name].shape)}".encode(errors="surrogatepass"))
+        total.update(tensors[name].reshape(-1).view(torch.uint8).numpy().tobytes())
+    return total.hexdigest()
 
 
 def _build(header: dict[str, Any], tensors: dict[str, Tensor]) -> SpikingNetwork:
