@@ -79,9 +79,9 @@ def make_folder(path: Path) -> None:
 def require_writable(*paths: Path | None, beside: Iterable[Path | str | None] = ()) -> None:
     """Raise before the work what writing these files would raise after it, or would destroy; None stands for no file.
 
-    beside: files that are read, and so must not be written over.
+    beside: what is read, and must not be written over where it is a file.
     """
-    taken = {os.path.realpath(path) for path in beside if path is not None}
+    taken = {os.path.realpath(path) for path in beside if path is not None and os.path.isfile(path)}
     for path in paths:
         if path is None:
             continue
