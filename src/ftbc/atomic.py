@@ -81,7 +81,7 @@ def require_writable(*paths: Path | None, beside: Iterable[Path | str | None] = 
 
     beside: what is read, and must not be written over where it is a file.
     """
-    taken = {os.path.realpath(path) for path in beside if path is not None and os.path.isfile(path)}
+    taken = {os.path.realpath(path) for path in beside if path is not None and Path(path).is_file()}
     for path in paths:
         if path is None:
             continue
