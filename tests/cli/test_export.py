@@ -71,6 +71,8 @@ CASES: dict[str, tuple[tuple[object, ...], tuple[str, ...]]] = {
     "no network": (("nir", "nets.py", "--to", "x.nir"), ("nets.py",)),
     "no such folder": (("nir", "net.snn", "--to", "no/x.nir"), ("no/x.nir",)),
     "no such folder for weights": (("weights", "net.snn", "--to", "no/x.npz"), ("no/x.npz",)),
+    "another ending of a NIR file": (("nir", "net.snn", "--to", "x.txt"), ("x.txt", ".nir")),
+    "another ending of a model": (("onnx", "net.snn", "--to", "x.nir"), ("x.nir", ".onnx")),
     "another ending": (("weights", "net.snn", "--to", "x.bin", *DATA), (".npz",)),
     "bits": (("weights", "net.snn", "--to", "x.npz", "--bits", "1"), ("--bits",)),
     "images of another size": (("weights", "net.snn", "--to", "x.npz"), ("32",)),
