@@ -17,7 +17,8 @@ from .conftest import Outcome
 pytest.importorskip("numba")
 
 Command = Callable[..., Outcome]
-QUICK = ("--data", "squares", "--images", "8", "--batch", "4", "--recipe", "mean-square", "--repeats", "1")
+FEW = ("--data", "squares", "--images", "8", "--batch", "4", "--repeats", "1")
+QUICK = (*FEW, "--recipe", "mean-square")
 
 
 def test_bench_measures_every_engine_beside_the_ann(ftbc_command: Command, folder: Path) -> None:
@@ -47,7 +48,7 @@ def test_bench_of_a_saved_network(ftbc_command: Command, folder: Path) -> None:
         "--to", "net.snn",
     ).status == 0  # fmt: skip
     outcome = ftbc_command(
-        "bench", "nets.py:good", *QUICK, "--snn", "net.snn", "--engines", "event,layerwise", "--threads", "1",
+        "bench", "nets.py:good", *FEW, "--snn", "net.snn", "--engines", "event,layerwise", "--threads", "1",
         "--json", "b.json",
     )  # fmt: skip
     assert outcome.status == 0 and "net.snn" in outcome.out
@@ -90,7 +91,7 @@ def test_without_its_extra_the_event_engine_is_left_out(
         (("--batch", "0"), ("--batch", "ftbc bench --help")),
         (("--repeats", "0"), ("--repeats",)),
         (("--recipe", "fbtc"), ("fbtc", "ftbc")),
-        (("--snn", "none.snn"), ("none.snn",)),
+        (("--snn", "none.snn"), ("--snn", "--recipe")),
         (("--json", "none/b.json"), ("none",)),
         (("--images", "999"), ("999", "24")),
     ],

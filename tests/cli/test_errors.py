@@ -99,6 +99,13 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "no such folder for the result": (("convert", GOOD, *QUICK, *TO, "--json", "no/x.json"), ("no/x.json",)),
     "a folder for the list": (("methods", "--json", "squares"), ("squares",)),
     "no such saved network": (("evaluate", GOOD, *ON_SQUARES, "--snn", "x.snn"), ("x.snn",)),
+    "a conversion of a saved network": (
+        ("evaluate", GOOD, *ON_SQUARES, "--snn", "x.snn", "--steps", "4", "--mirrored"),
+        ("--snn", "--steps, --mirrored"),
+    ),
+    "a report of a saved network with another recipe": (
+        ("report", GOOD, *ON_SQUARES, "--snn", "x.snn", "--recipe", "best"), ("--snn", "--recipe")
+    ),
     "a damaged saved network": (("evaluate", GOOD, *ON_SQUARES, "--snn", "text.toml"), ("text.toml",)),
     "no such data to train on": (("train", "resnet20", "--data", "circles", "--to", "x.safetensors"), ("circles",)),
     "no such architecture": (("train", "resnt20", "--data", "squares", "--to", "x.safetensors"), ("resnt20",)),

@@ -25,6 +25,7 @@ from ftbc.cli.options import (
     find_model,
     find_recipe,
     find_steps,
+    refuse_beside_snn,
     write_json,
 )
 from ftbc.cli.progress import progress_bar
@@ -35,6 +36,7 @@ from ftbc.report.table import speed_table
 
 
 def bench(
+    context: typer.Context,
     model: Model,
     snn: Annotated[Path | None, typer.Option(help="Measure this saved spiking network, instead of converting")] = None,
     weights: Weights = None,
@@ -62,6 +64,8 @@ def bench(
     Example: `ftbc bench resnet20-cifar10 --steps 4,8`
     """
     require_writable(json)
+    if snn is not None:
+        refuse_beside_snn(context, "steps", "recipe")
     method, times = find_recipe(recipe), find_steps(steps)
     chosen, left_out = _engines(engines)
     counts = _threads(threads)

@@ -36,6 +36,7 @@ from ftbc.cli.options import (
     find_recipe,
     find_steps,
     find_test,
+    refuse_beside_snn,
     rounded,
     typed,
     write_json,
@@ -58,6 +59,7 @@ _LOOKED_INTO = 32
 
 
 def evaluate(
+    context: typer.Context,
     model: Model,
     snn: Annotated[Path | None, typer.Option(help="Measure this saved spiking network, instead of converting")] = None,
     weights: Weights = None,
@@ -101,6 +103,8 @@ def evaluate(
         raise InputError("--rounded belongs to the conversion: use ftbc convert --rounded, then measure its file")
     if snn is not None and pieces:
         raise InputError("--pieces converts with one piece of a recipe after another: leave --snn out")
+    if snn is not None:
+        refuse_beside_snn(context, "steps", "recipe", "images", "mirrored", "calibration")
     methods, times = methods_of([find_recipe(name) for name in recipe.split(",")]), find_steps(steps)
     rule = _rule(stop)
     network = find_model(model, weights, classes)

@@ -207,6 +207,14 @@ def rounded(snn: SpikingNetwork, images: Images) -> SpikingNetwork:
     return snn.rounded(few.to(next(snn.graph.parameters()).device))
 
 
+def refuse_beside_snn(context: typer.Context, *options: str) -> None:
+    """Refuse options of a conversion where a saved network is measured, which was converted with its own."""
+    given = [name for name in options if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+    if given:
+        typed_ = ", ".join(f"--{name}" for name in given)
+        raise InputError(f"--snn names a network that is converted already: leave out {typed_}")
+
+
 def find_steps(steps: str) -> list[int]:
     """Several numbers of time steps from one option."""
     parts = list(dict.fromkeys(part.strip() for part in steps.split(",")))

@@ -28,6 +28,7 @@ from ftbc.cli.options import (
     find_model,
     find_recipe,
     find_test,
+    refuse_beside_snn,
     require_classifier,
     typed,
     write_json,
@@ -40,6 +41,7 @@ from ftbc.simulate import require_engine
 
 
 def report(
+    context: typer.Context,
     model: Model,
     to: Annotated[Path, typer.Option(help="Write the page to this file")] = Path("report.html"),
     snn: Annotated[Path | None, typer.Option(help="Show this saved spiking network, instead of converting")] = None,
@@ -66,6 +68,8 @@ def report(
     """
     require_writable(to, json, beside=(model, snn, weights, data, recipe))
     require_engine(engine)
+    if snn is not None:
+        refuse_beside_snn(context, "steps", "recipe")
     saved = None if snn is None else ftbc.load(snn)
     method = find_recipe(recipe) if saved is None else saved.recipe
     rivals = {rival.name: rival for rival in (find_recipe(name) for name in against.split(",") if name)}
