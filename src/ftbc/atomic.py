@@ -76,6 +76,12 @@ def make_folder(path: Path) -> None:
         raise FileError(f"cannot make the folder '{path}' ({error.strerror}): choose another place") from error
 
 
+def require_ending(path: Path, ending: str) -> None:
+    """Programs that read a file, `ftbc export verify` among them, tell its format by its name."""
+    if path.suffix != ending:
+        raise FileError(f"cannot write '{path}': give it a name that ends in {ending}")
+
+
 def require_writable(*paths: Path | None, beside: Iterable[Path | str | None] = ()) -> None:
     """Raise before the work what writing these files would raise after it, or would destroy; None stands for no file.
 

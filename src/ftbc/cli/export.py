@@ -24,7 +24,7 @@ from ftbc.cli.options import (
 )
 from ftbc.cli.progress import progress_bar
 from ftbc.data import Images
-from ftbc.errors import FileError, InputError
+from ftbc.errors import InputError
 from ftbc.export import DIALECTS
 from ftbc.export.verify import require_format
 
@@ -55,7 +55,6 @@ def write_nir(
     Example: `ftbc export nir resnet20.snn --to resnet20.nir`
     """
     require_writable(to, json, beside=(network, data))
-    _require_ending(to, ".nir")
     report = ftbc.export.nir(ftbc.load(network), to, dialect=dialect, bias=bias, images=_images(data, normalise, seed))
     typer.echo(str(report))
     write_json(json, asdict(report))
@@ -78,7 +77,6 @@ def write_onnx(
     Example: `ftbc export onnx resnet20.snn --to resnet20.onnx --all-steps`
     """
     require_writable(to, json, beside=(network, data))
-    _require_ending(to, ".onnx")
     report = ftbc.export.onnx(ftbc.load(network), to, all_at_once=all_steps, images=_images(data, normalise, seed))
     typer.echo(str(report))
     write_json(json, asdict(report))
@@ -136,12 +134,6 @@ def verify(
         report = ftbc.export.verify(file, snn, test, progress=progress)
     typer.echo(str(report))
     write_json(json, report.to_dict())
-
-
-def _require_ending(path: Path, ending: str) -> None:
-    """Programs that read the file, `ftbc export verify` among them, tell its format by its name."""
-    if path.suffix != ending:
-        raise FileError(f"cannot write '{path}': give it a name that ends in {ending}")
 
 
 def _images(data: str | None, normalise: str | None, seed: int) -> Tensor | None:

@@ -211,8 +211,8 @@ def refuse_beside_snn(context: typer.Context, *options: str) -> None:
     """Refuse options of a conversion where a saved network is measured, which was converted with its own."""
     given = [name for name in options if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
     if given:
-        typed_ = ", ".join(f"--{name}" for name in given)
-        raise InputError(f"--snn names a network that is converted already: leave out {typed_}")
+        listed = ", ".join(f"--{name}" for name in given)
+        raise InputError(f"--snn names a network that is converted already: leave out {listed}")
 
 
 def find_steps(steps: str) -> list[int]:

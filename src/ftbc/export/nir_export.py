@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ftbc.atomic import replacing, require_writable
+from ftbc.atomic import replacing, require_ending, require_writable
 from ftbc.errors import RecipeError
 from ftbc.export.agreement import Agreement, agreement, recorded
 from ftbc.export.dialect import Dialect, dialect_named
@@ -73,6 +73,7 @@ def nir(
         raise RecipeError(f"bias={bias!r:.40}: choose 'clock' (exact) or 'mean' (without time, and so less accurate)")
     path = Path(path)
     require_writable(path)
+    require_ending(path, ".nir")
     require_plain(snn, "NIR")
     graph, lost = _prepared(snn, words, bias)
     steps = snn.extra_steps + snn.steps

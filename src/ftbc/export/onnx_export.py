@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ftbc.atomic import replacing, require_writable
+from ftbc.atomic import replacing, require_ending, require_writable
 from ftbc.export.agreement import Agreement, agreement, recorded
 from ftbc.export.onnx_model import all_steps, description, one_step
 from ftbc.export.onnx_run import VERSION, OnnxNetwork, require_runtime
@@ -59,6 +59,7 @@ def onnx(
     require_network(snn)
     path = Path(path)
     require_writable(path)
+    require_ending(path, ".onnx")
     require_plain(snn, "ONNX")
     drawn = all_steps(snn) if all_at_once else one_step(snn)
     header = {"version": VERSION, **description(snn, drawn, all_at_once)}

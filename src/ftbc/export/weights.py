@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ftbc.atomic import require_writable
-from ftbc.errors import FileError
+from ftbc.atomic import require_ending, require_writable
 from ftbc.export.agreement import Agreement, agreement, recorded
 from ftbc.export.integer_file import write
 from ftbc.export.quantise import integers
@@ -56,10 +55,7 @@ def weights(
     """
     require_network(snn)
     path = Path(path)
-    if path.suffix != ".npz":
-        raise FileError(
-            f"cannot write '{path}': integers go into an .npz file, with the description as .json beside it"
-        )
+    require_ending(path, ".npz")
     require_writable(path, path.with_suffix(".json"))
     network = integers(snn, bits, images, per_channel)
     x = images[:16]
