@@ -45,8 +45,7 @@ def test_refused(recipe: str, tmp_path: Path, refused: Refused) -> None:
     pytest.importorskip("nir")
     pytest.importorskip("onnxruntime")
     snn, images = converted(recipe)
-    path = tmp_path / "net.npz"
-    refused(UnsupportedError, (REFUSED[recipe], "NIR"), ftbc.export.nir, snn, path)
-    refused(UnsupportedError, (REFUSED[recipe], "ONNX"), ftbc.export.onnx, snn, path)
-    refused(UnsupportedError, (REFUSED[recipe], "integers"), ftbc.export.weights, snn, path, images)
+    refused(UnsupportedError, (REFUSED[recipe], "NIR"), ftbc.export.nir, snn, tmp_path / "net.nir")
+    refused(UnsupportedError, (REFUSED[recipe], "ONNX"), ftbc.export.onnx, snn, tmp_path / "net.onnx")
+    refused(UnsupportedError, (REFUSED[recipe], "integers"), ftbc.export.weights, snn, tmp_path / "net.npz", images)
     assert not list(tmp_path.iterdir())
