@@ -90,3 +90,17 @@ def test_a_reader_that_leaves_early(folder: Path, environment: dict[str, str]) -
     process.stderr.close()
     process.wait(timeout=120)
     assert "Traceback" not in err and "Error" not in err
+
+
+def test_files_are_written_before_anything_is_shown(folder: Path, environment: dict[str, str]) -> None:
+    """What took long to measure is not lost because the reader of a pipe has left."""
+    options = ("--data", "squares", "--images", "16", "--recipes", "maximum", "--steps", "1", "--seeds", "1")
+    files = ("--csv", "t.csv", "--json", "t.json")
+    process = started(folder, environment, "compare", "nets.py:good", *options, *files)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    process.wait(timeout=120)
+    assert "Traceback" not in err
+    assert (folder / "t.csv").read_text().count("\n") == 2 and '"maximum"' in (folder / "t.json").read_text()

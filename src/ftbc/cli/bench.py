@@ -80,10 +80,6 @@ def bench(
             spiking = saved or ftbc.convert(network, few, t, method, seed=seed, progress=progress)
             for count in counts:
                 rows += measured.compare(spiking, chosen, batches=(batch, 1), threads=count)
-    typer.echo(_heading(model, str(snn) if saved else f"recipe {method.name}", rows))
-    typer.echo(speed_table(rows))
-    for name in left_out:
-        typer.echo(f"{name} was left out: {MissingExtraError('numba', 'the event engine', 'fast')}")
     write_json(
         json,
         {
@@ -95,6 +91,10 @@ def bench(
             "rows": [row.to_dict() for row in rows],
         },
     )
+    typer.echo(_heading(model, str(snn) if saved else f"recipe {method.name}", rows))
+    typer.echo(speed_table(rows))
+    for name in left_out:
+        typer.echo(f"{name} was left out: {MissingExtraError('numba', 'the event engine', 'fast')}")
 
 
 def _engines(names: str | None) -> tuple[list[Engine], list[str]]:

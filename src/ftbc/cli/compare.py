@@ -143,8 +143,6 @@ def compare(
         raise
     if not own.leads:
         return
-    typer.echo(as_text(table, shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else None))
-    typer.echo(f"\n{table.measured} measured now, {table.kept} taken from {results}")
     written = (
         (csv, table.to_csv), (json, table.to_json), (latex, table.to_latex), (plot, table.plot),
         (energy_plot, table.plot_energy), (report, table.to_html),
@@ -152,6 +150,8 @@ def compare(
     for path, write in written:
         if path is not None:
             write(path)
+    typer.echo(as_text(table, shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else None))
+    typer.echo(f"\n{table.measured} measured now, {table.kept} taken from {results}")
 
 
 def _name(model: str, weights: Path | None) -> str:

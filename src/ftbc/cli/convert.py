@@ -84,6 +84,7 @@ def convert(
     network, snn = network.cpu(), snn.cpu()
     snn = rounded(snn, chosen) if whole else snn
     snn.save(to)
+    write_json(json, {"steps": steps, "recipe": method.to_dict(), "layers": [asdict(row) for row in snn.layers()]})
     typer.echo(f"{'layer':24} {'shape':>14} {'threshold':>10} {'rate':>7} {'error':>7}  events")
     for row in snn.layers():
         shape = "x".join(map(str, row.shape))
@@ -97,4 +98,3 @@ def convert(
             page = conversion_page(network, snn, test, chosen, facts=facts, command=typed(), progress=progress)
         html.write(report, page)
         typer.echo(f"The report is in {report}")
-    write_json(json, {"steps": steps, "recipe": method.to_dict(), "layers": [asdict(row) for row in snn.layers()]})

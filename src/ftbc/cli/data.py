@@ -29,8 +29,8 @@ def get(
     require_writable(json)
     with progress_bar() as progress:
         place = fetch(name, to, source, progress=lambda done, total: progress("fetching", done, total))  # type: ignore[arg-type]
-    typer.echo(f"{name} is in {place}")
     write_json(json, {"name": name, "place": str(place)})
+    typer.echo(f"{name} is in {place}")
 
 
 @data.command()

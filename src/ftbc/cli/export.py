@@ -56,8 +56,8 @@ def write_nir(
     """
     require_writable(to, json, beside=(network, data))
     report = ftbc.export.nir(ftbc.load(network), to, dialect=dialect, bias=bias, images=_images(data, normalise, seed))
-    typer.echo(str(report))
     write_json(json, asdict(report))
+    typer.echo(str(report))
 
 
 @export.command("onnx")
@@ -78,8 +78,8 @@ def write_onnx(
     """
     require_writable(to, json, beside=(network, data))
     report = ftbc.export.onnx(ftbc.load(network), to, all_at_once=all_steps, images=_images(data, normalise, seed))
-    typer.echo(str(report))
     write_json(json, asdict(report))
+    typer.echo(str(report))
 
 
 @export.command("weights")
@@ -108,8 +108,8 @@ def write_weights(
             snn, to, chosen.with_normalise(test.normalise).tensor(), bits=bits, per_channel=per_channel, data=test,
             progress=progress,
         )  # fmt: skip
-    typer.echo(str(report))
     write_json(json, asdict(report))
+    typer.echo(str(report))
 
 
 @export.command()
@@ -132,8 +132,8 @@ def verify(
     test = _some(data, normalise, test_images, seed)
     with progress_bar() as progress:
         report = ftbc.export.verify(file, snn, test, progress=progress)
-    typer.echo(str(report))
     write_json(json, report.to_dict())
+    typer.echo(str(report))
 
 
 def _images(data: str | None, normalise: str | None, seed: int) -> Tensor | None:

@@ -101,10 +101,10 @@ def reproduce(
     if made is None:
         return
     paths = write(made, to)
+    write_json(json, _plain(made))
     typer.echo(_summary(made))
     typer.echo(f"{made.measured} measured now, {made.kept} taken from {folder}")
     typer.echo(f"written: {', '.join(str(path) for path in paths)}")
-    write_json(json, _plain(made))
 
 
 def find_places(given: Sequence[str]) -> dict[str, str]:

@@ -86,6 +86,10 @@ def search(
     ended, shares = found.trials(), found.importance()
     pictures = _draw(results, ended, shares, f"{model}: search from {wanted.base.name}")
     _write_trials(results / "trials.csv", ended)
+    result = {"best": recipe.to_dict(), "accuracy": accuracy, "importance": shares}
+    write_json(
+        json, {"model": model, "data": divided.pool.name, **result, "trials": [asdict(trial) for trial in ended]}
+    )
     for trial in sorted((trial for trial in ended if trial.value is not None), key=lambda trial: -(trial.value or 0))[
         :5
     ]:
@@ -93,10 +97,6 @@ def search(
     typer.echo(
         f"\n{len(ended)} trials on {held_out} held-out training images; the best, {accuracy:.2f}%, is in "
         f"{results / 'best.toml'}{pictures}"
-    )
-    result = {"best": recipe.to_dict(), "accuracy": accuracy, "importance": shares}
-    write_json(
-        json, {"model": model, "data": divided.pool.name, **result, "trials": [asdict(trial) for trial in ended]}
     )
 
 

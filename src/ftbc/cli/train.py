@@ -102,13 +102,13 @@ def train(
         return
     epochs_done = read_log(outputs.log)
     picture = _draw(outputs.curve, epochs_done, plan)
-    typer.echo(f"test accuracy {ended.accuracy:.2f}% on {ended.images} images; weights in {to}{picture}")
     result = {
         "architecture": plan.network.architecture, "network": ended.plan.network.to_dict(),
         "settings": asdict(plan.train), "teachers": list(plan.teachers), "accuracy": ended.accuracy,
         "images": ended.images, "epochs": [asdict(epoch) for epoch in epochs_done],
     }  # fmt: skip
     write_json(json, result)
+    typer.echo(f"test accuracy {ended.accuracy:.2f}% on {ended.images} images; weights in {to}{picture}")
 
 
 def _show(epoch: Epoch, plan: Plan) -> None:
