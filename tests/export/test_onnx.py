@@ -157,6 +157,28 @@ def test_operations(name: str, tmp_path: Path) -> None:
     assert report.agreement.equal and report.agreement.largest < 1e-5, report
 
 
+class _Named(nn.Module):
+    """Layers with the names that the model has for its own inputs, outputs and constants."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.x, self.t_next, self.t = nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 5, 3)
+        self.zero, self.one, self.is_first = nn.ReLU(), nn.Conv2d(5, 6, 2), nn.ReLU()
+        self.mean, self.y = nn.Flatten(), nn.Linear(54, 7)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.is_first(self.one(self.zero(self.t(self.t_next(self.x(x))))))
+        return self.y(self.mean(x))
+
+
+@pytest.mark.parametrize("all_at_once", [False, True])
+def test_layers_may_have_any_name(all_at_once: bool, tmp_path: Path) -> None:
+    model, images = _Named().eval(), torch.rand(4, 3, 8, 8)
+    snn = ftbc.convert(model, images, 3, KEEP_POOLS)
+    report = ftbc.export.onnx(snn, tmp_path / "net.onnx", all_at_once=all_at_once, images=images)
+    assert report.agreement.equal and report.agreement.largest < 1e-5, report
+
+
 REFUSED = {
     "windows beyond the image": (nn.AvgPool2d(3, 2, ceil_mode=True), "ceil_mode"),
     "uneven windows": (nn.AdaptiveAvgPool2d(3), "differ in size"),

@@ -41,11 +41,12 @@ class Drawn:
 
 def one_step(snn: SpikingNetwork) -> Drawn:
     """The model of a single step."""
-    drawn, graph = Drawn(Sheet()), snn.graph
+    graph = snn.graph
+    held = {node.name: _held(node, graph.shape(node.inputs[0])) for node in graph.of_type(Temporal)}
+    drawn = Drawn(Sheet(["y", "t_next", *(f"{name}.{part}_next" for name, parts in held.items() for part in parts)]))
     sheet = drawn.sheet
     values = {INPUT: sheet.takes("x", (BATCH, *graph.input_shape))}
     t = sheet.takes("t", (1,), whole=True)
-    held = {node.name: _held(node, graph.shape(node.inputs[0])) for node in graph.of_type(Temporal)}
     names = {
         (name, part): sheet.takes(f"{name}.{part}", (BATCH, *shape))
         for name, parts in held.items()
@@ -76,7 +77,7 @@ def one_step(snn: SpikingNetwork) -> Drawn:
 
 def all_steps(snn: SpikingNetwork) -> Drawn:
     """The model of all steps, one after another: plain operations, for programs without state or loops."""
-    drawn, graph = Drawn(Sheet()), snn.graph
+    drawn, graph = Drawn(Sheet(["mean"])), snn.graph
     sheet, changing = drawn.sheet, varying(graph, input_varies=False)
     constant = {INPUT: sheet.takes("x", (BATCH, *graph.input_shape))}
     states: dict[str, dict[str, str]] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -23,31 +25,31 @@ def require_onnx() -> Any:
 
 
 class Sheet:
-    """An ONNX graph in the making; floating numbers are float32, which runtimes have all operations for."""
+    """An ONNX graph in the making; floating numbers are float32, which runtimes have all operations for.
 
-    def __init__(self) -> None:
+    outputs: the names that `gives` will ask for, so that no layer of a network takes one of them.
+    """
+
+    def __init__(self, outputs: Iterable[str]) -> None:
         self.onnx = require_onnx()
         self.nodes: list[Any] = []
         self.constants: dict[str, Any] = {}
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
-        self._names: set[str] = set()
+        self._names = set(outputs)
 
     def constant(self, name: str, values: Any) -> str:
         """Numbers that are part of the model; asked for again under the same name they are kept once."""
         if name not in self.constants:
+            unique = self._unique(name)
             array = values.detach().cpu().contiguous().numpy() if isinstance(values, Tensor) else np.asarray(values)
             array = array.astype(np.float32 if array.dtype.kind == "f" else np.int64)
-            self.constants[name] = self.onnx.numpy_helper.from_array(array, name)
-        return name
+            self.constants[name] = self.onnx.numpy_helper.from_array(array, unique)
+        return str(self.constants[name].name)
 
     def add(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
         """Add an operation that gives the value ``output``, made unique, and return that name."""
-        name, count = output, 0
-        while name in self._names or name in self.constants:
-            count += 1
-            name = f"{output}~{count}"
-        self._names.add(name)
+        name = self._unique(output)
         self.nodes.append(self.onnx.helper.make_node(kind, inputs, [name], name=name, **attributes))
         return name
 
@@ -58,8 +60,8 @@ class Sheet:
         return name
 
     def gives(self, value: str, name: str, shape: tuple[Any, ...], whole: bool = False) -> None:
-        """Make a value an output of the model under a name of its own."""
-        self.add("Identity", [value], name)
+        """Make a value an output of the model, under a name that was kept for it."""
+        self.nodes.append(self.onnx.helper.make_node("Identity", [value], [name], name=name))
         self.outputs.append(self._info(name, shape, whole))
 
     def to_bytes(self, description: str, header: str) -> bytes:
@@ -73,6 +75,12 @@ class Sheet:
         helper.set_model_props(model, {"ftbc": header})
         self.onnx.checker.check_model(model, full_check=True)
         return model.SerializeToString()
+
+    def _unique(self, name: str) -> str:
+        """The name, or one like it that nothing in the model has, kept for who asks."""
+        unique = next(new for new in chain([name], (f"{name}~{i}" for i in count(1))) if new not in self._names)
+        self._names.add(unique)
+        return unique
 
     def _info(self, name: str, shape: tuple[Any, ...], whole: bool) -> Any:
         kind = self.onnx.TensorProto.INT64 if whole else self.onnx.TensorProto.FLOAT
