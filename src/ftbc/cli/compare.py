@@ -47,7 +47,9 @@ from ftbc.simulate import require_engine
 
 def compare(
     model: Model,
-    recipes: Annotated[str, typer.Option(help="Methods by name, with commas, or .toml files")] = "mean-square,ftbc",
+    recipes: Annotated[
+        str, typer.Option(help="Recipes, with commas: names (see: ftbc methods), .toml files, or file.py:recipe")
+    ] = "mean-square,ftbc",
     steps: Annotated[str, typer.Option(help="Time steps T, with commas")] = "1,2,4,8,16,32",
     protocol: Annotated[
         str, typer.Option(help="; ".join(f"{name}: {meaning}" for name, meaning in PROTOCOLS.items()))
@@ -63,10 +65,12 @@ def compare(
     test_images: TestImages = None,
     held_out: Annotated[
         int | None,
-        typer.Option(min=1, help="Measure on so many training images that no calibration draws: to choose by"),
+        typer.Option(
+            min=1, help="Measure on this many training images, set aside from calibration: to choose settings by"
+        ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Measure on so many test images above --full-up-to")] = None,
-    full_up_to: Annotated[int | None, typer.Option(min=0, help="The most steps that --limit leaves alone")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Number of test images above --full-up-to")] = None,
+    full_up_to: Annotated[int | None, typer.Option(min=0, help="--limit holds only above this T")] = None,
     engine: Engine = "layerwise",
     results: Annotated[Path, typer.Option(help="Folder that keeps every measurement")] = Path("comparison"),
     only_kept: Annotated[bool, typer.Option("--only-kept", help="Measure nothing: show what --results holds")] = False,
@@ -90,9 +94,9 @@ def compare(
 
     Each seed draws calibration images of its own; the test images are the same for all. Every measurement is kept at
     once: run the same command again after a kill, or beside itself, and it goes on. Several processes can make each
-    measurement together, `torchrun --nproc-per-node 2 -m ftbc compare ...`; machines without a network between them can
-    each make a part, with `--shard 1/2` and `--shard 2/2`, and `--merge` the folders afterwards. Who wants to choose by
-    what is measured gives --held-out: what is chosen on test images would be no measurement any more.
+    measurement together, `torchrun --nproc-per-node 2 -m ftbc compare ...`; machines that are not connected can
+    each make a part, with `--shard 1/2` and `--shard 2/2`, and `--merge` the folders afterwards. To choose
+    between settings, give --held-out: accuracy on test images by which something was chosen means nothing.
 
     Example: `ftbc compare resnet20-cifar10 --recipes maximum,mean-square,ftbc --steps 1,2,4,8 --latex table.tex`
     """

@@ -71,7 +71,9 @@ def evaluate(
     mirrored: Mirrored = False,
     test_images: TestImages = None,
     steps: Annotated[str, typer.Option(help="Time steps, several with commas: each T gets its own calibration")] = "8",
-    recipe: Annotated[str, typer.Option(help="Methods by name, several with commas, or .toml files")] = "ftbc",
+    recipe: Annotated[
+        str, typer.Option(help="Recipes, with commas: names (see: ftbc methods), .toml files, or file.py:recipe")
+    ] = "ftbc",
     stop: Annotated[float | None, typer.Option(help="Also show what stopping at this confidence does: 0.99")] = None,
     engine: Engine = "layerwise",
     whole: Rounded = False,
@@ -89,8 +91,8 @@ def evaluate(
 ) -> None:
     """Measure accuracy at each time step, beside the network it came from, and the error of its outputs.
 
-    The error is the share of the variance of that network's outputs that the spiking one does not meet; it is all that
-    is shown of a network that is no classifier, such as one that gives a map or a number.
+    The error is the mean square error of its outputs over their variance: 0 is equal, 1 no better than a constant.
+    It is all that is shown of a network that is no classifier, such as one that gives a map or a number.
 
     In several processes, each with a part of the images: `torchrun --nproc-per-node 2 -m ftbc evaluate ...`
 

@@ -44,16 +44,17 @@ Data = Annotated[
     str | None, typer.Option(help=f"A folder (CIFAR, ImageNet), an .npz file, or '{USUAL_DATA}', which is the default")
 ]
 CalibrationData = Annotated[
-    str | None, typer.Option(help="Where the calibration images come from, if not the training split of --data")
+    str | None, typer.Option(help="Where calibration images come from (default: the training split of --data)")
 ]
 Normalisation = Annotated[
-    str | None, typer.Option("--normalise", help=f"One of {', '.join(data.NORMALISATIONS)}; else that of the data")
+    str | None, typer.Option("--normalise", help=f"One of {', '.join(data.NORMALISATIONS)}(default: that of the data)")
 ]
 Images_ = Annotated[int, typer.Option("--images", min=1, help="How many training images to calibrate on")]
 Mirrored = Annotated[
-    bool, typer.Option("--mirrored", help="Also calibrate on their mirror images, left for right; not for writing")
+    bool,
+    typer.Option("--mirrored", help="Also calibrate on their mirror images, left for right; not for images of text"),
 ]
-TestImages = Annotated[int | None, typer.Option(min=1, help="Measure on so many test images; else all")]
+TestImages = Annotated[int | None, typer.Option(min=1, help="Number of test images (default: all)")]
 Steps = Annotated[int, typer.Option(min=1, max=MOST_STEPS, help="Time steps T")]
 RecipeName = Annotated[
     str, typer.Option("--recipe", help="A method by name (see: ftbc methods), a .toml file, or file.py:recipe")
@@ -69,7 +70,7 @@ Device = Annotated[
         help="Where to compute: cpu, or cuda (under torchrun a GPU for each process); cuda+bf16: synapses in bfloat16",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Which calibration images, and in which order")]
+Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of the random draw of images")]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the result to this file")]
 
 

@@ -29,26 +29,33 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a run that was stopped; there must be one")
     ] = False,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Else 40; 10 with --finetune-from")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Default: 40; 10 with --finetune-from")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Else 128, over all processes")] = None,
     learning_rate: Annotated[
-        float | None, typer.Option(help="The highest; else 0.1, or 0.01 without BatchNorm")
+        float | None, typer.Option(help="The highest (default: 0.1; 0.01 without BatchNorm)")
     ] = None,
     weight_decay: Annotated[float | None, typer.Option(help="Else 5e-4; 1e-4 for MobileNets and no BatchNorm")] = None,
     warm_up: Annotated[float | None, typer.Option(help="Share of steps to rise in; 0: plain cosine. Else 0.15")] = None,
     label_smoothing: Annotated[float | None, typer.Option(help="Else 0")] = None,
-    cutout: Annotated[int | None, typer.Option(min=0, help="Side of the square that Cutout blanks; else none")] = None,
+    cutout: Annotated[
+        int | None, typer.Option(min=0, help="Side of the square that Cutout blanks (default: none)")
+    ] = None,
     auto_augment: Annotated[str | None, typer.Option(help=f"AutoAugment: {', '.join(POLICIES)}")] = None,
     compile: Annotated[
         bool, typer.Option("--compile", help="By torch.compile: a minute later, then faster; needs a C++ compiler")
     ] = False,
     width: Annotated[float | None, typer.Option(help="How many times as wide as usual")] = None,
-    batch_norm: Annotated[bool | None, typer.Option("--batch-norm/--no-batch-norm")] = None,
+    batch_norm: Annotated[
+        bool | None,
+        typer.Option("--batch-norm/--no-batch-norm", help="Variant of the network (default: its usual one)"),
+    ] = None,
     activation: Annotated[str | None, typer.Option(help=f"In the place of ReLU: {', '.join(NAMES)}")] = None,
     levels: Annotated[int | None, typer.Option(min=1, help="Of qcfs and slip-relu")] = None,
     slope: Annotated[float | None, typer.Option(help="Of slip-relu")] = None,
     threshold: Annotated[float | None, typer.Option(help="Of the activations, at first")] = None,
-    side: Annotated[int | None, typer.Option(min=1, help="Of the crops of an image folder; else the network's")] = None,
+    side: Annotated[
+        int | None, typer.Option(min=1, help="Side of the crops of an image folder (default: the network's)")
+    ] = None,
     start_from: Annotated[Path | None, typer.Option(help="Begin with these weights instead of random ones")] = None,
     average: Annotated[bool, typer.Option("--average", help="Average the result with --start-from")] = False,
     finetune_from: Annotated[
@@ -61,9 +68,9 @@ def train(
         list[str] | None, typer.Option(help="Learn from this trained network, too: of the zoo, or a file; repeatable")
     ] = None,
     teacher_weight: Annotated[
-        float | None, typer.Option(help="Of the teachers' answers against labels; else 0.9")
+        float | None, typer.Option(help="Weight of the teachers' answers against labels (default: 0.9)")
     ] = None,
-    temperature: Annotated[float | None, typer.Option(help="That smooths the teachers' answers; else 4")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Smooths the teachers' answers (default: 4)")] = None,
     float16: Annotated[bool, typer.Option("--float16", help="Store kernels and matrices in half the bytes")] = False,
     seed: Annotated[int | None, typer.Option(min=0, max=2**31 - 1, help="Initial weights, order, augmentation")] = None,
     json: Json = None,
