@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ftbc.calibrate.walk.spikes import Dense, Spikes, keep
+from ftbc.calibrate.walk.spikes import Counts, Dense, Spikes, keep
 
 
 def _spikes(
@@ -44,6 +44,17 @@ def test_each_image_may_weigh_the_steps_in_its_own_way() -> None:
     wanted = torch.stack([sum(weights[t, n] * values[t, n] for t in range(4)) for n in range(3)])
     torch.testing.assert_close(Spikes(values, amplitude).mean(weights), wanted)
     torch.testing.assert_close(Dense(values).mean(weights), wanted)
+
+
+@pytest.mark.parametrize("steps", [1, 3, 33, 300])
+def test_counts_are_trains_whose_spikes_come_first(steps: int) -> None:
+    shape = (2, 3, 4, 5)
+    counts, size = torch.randint(0, steps + 1, shape), torch.rand(3, 1, 1) + 0.2
+    trains = torch.stack([(counts > t) * size for t in range(steps)])
+    kept = Counts(counts.float(), size, steps)
+    assert torch.equal(kept.values(), trains) and kept.bytes() == counts.numel() * (1 if steps < 256 else 4)
+    for weights in (torch.rand(steps), torch.rand(steps, 2), torch.rand(steps, 2, dtype=torch.float64)):
+        torch.testing.assert_close(kept.mean(weights), Dense(trains).mean(weights.float()))
 
 
 def test_no_images_are_kept_as_none() -> None:

@@ -287,3 +287,22 @@ def test_ftbc_before_a_walk_is_kept() -> None:
     images = torch.rand(12, *INPUT_SHAPE, dtype=torch.float64)
     both = ftbc.Recipe(calibrate=(FTBC(iterations=1), QuantileBias(rows=1)))
     assert ftbc.convert(NETWORKS["plain"](), images, 2, both)(images).shape == (2, 12, 5)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_neurons_that_see_all_steps_at_once_run_on_sums_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same weights as of trains that are written out, in a walk that never runs anything over time."""
+    torch.manual_seed(3)
+    network, x = lively(OWN[name]()), pictures(12)
+    recipe = ftbc.recipe("parallel-refit", pool="average")
+    with monkeypatch.context() as without:
+        without.setattr("ftbc.calibrate.walk.flow.needs", lambda graph, input_varies: None)
+        slow = ftbc.convert(network, x, 5, recipe)
+    monkeypatch.setattr(Flow, "over_time", None)
+    fast = ftbc.convert(network, x, 5, recipe)
+    before = ftbc.convert(network, x, 5, ftbc.recipe(recipe.name, pool="average", calibrate=()))
+    wanted, changed = slow.state_dict(), 0
+    for key, value in fast.state_dict().items():
+        torch.testing.assert_close(value, wanted[key], rtol=1e-9, atol=1e-12)
+        changed += not torch.equal(value, before.state_dict()[key])
+    assert changed

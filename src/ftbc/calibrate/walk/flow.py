@@ -3,6 +3,7 @@
 Between neurons a spiking network is linear. So what lies behind kept spikes is computed when it is asked for: over all
 steps, or at once for a mean over the steps, where a convolution of the mean replaces the mean of T convolutions.
 What is not linear (neurons, max-pools) is computed once over time, and kept; so is what is costly and read repeatedly.
+Neurons that wait for all steps look at the sum of their currents alone: they never run over time, and a count is kept.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
-from ftbc.calibrate.walk.spikes import Dense, Kept, Spikes, Weights, keep
+from ftbc.calibrate.walk.spikes import Counts, Dense, Kept, Spikes, Weights, keep
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.ops import MaxPool, Synapses
 from ftbc.neuron.integrate_fire import IntegrateFire
+from ftbc.neuron.max_pool import SpikingMaxPool
+from ftbc.neuron.parallel import ParallelFire
 from ftbc.neuron.temporal import Temporal
 from ftbc.processes import ALONE, Team
 from ftbc.simulate.layerwise import portion
 from ftbc.simulate.schedule import varying
+from ftbc.simulate.sums import needs
 
 _ROOM = 1 << 24
+"""Bytes of the largest value of a part."""
 
 
 class Flow:
@@ -34,7 +39,9 @@ class Flow:
     def __init__(self, graph: Graph, images: Tensor, steps: int, team: Team = ALONE) -> None:
         self.graph = graph
         self.steps = steps
-        whole = images.split(portion(graph, steps, _ROOM)[0])
+        sums = None if graph.of_type(SpikingMaxPool) else needs(graph, input_varies=False)
+        self._by_sums = sums is not None
+        whole = images.split(portion(graph, steps, _ROOM)[0] if sums is None else sums.images(graph, steps, _ROOM))
         own = team.own(len(whole))
         self.sizes = [len(part) for part in whole]
         self.before = own.start
@@ -119,8 +126,10 @@ class Flow:
         sent: that of each part of the images, where it is known.
         """
         node = self.graph[name]
-        values = (self.over_time(name, part) for part in range(len(self.parts))) if sent is None else sent
-        self.kept[name] = [self._keep(node, value) for value in values]
+        if sent is None:
+            self.kept[name] = [self._run(node, part) for part in range(len(self.parts))]
+        else:
+            self.kept[name] = [self._keep(node, value) for value in sent]
         needed = self._needed()
         self.kept = {value: parts for value, parts in self.kept.items() if value in needed}
 
@@ -128,12 +137,22 @@ class Flow:
         """Whether a value has to be kept once it is final."""
         if name not in varying(self.graph, input_varies=False):
             return False
-        several = len(self.graph.users(name)) > 1
-        return isinstance(self.graph[name].module, (Temporal, *MaxPool)) or (several and self._costly(name))
+        if isinstance(self.graph[name].module, (Temporal, *MaxPool)):
+            return True
+        # A mean is soon worked out anew; all steps are not.
+        return not self._by_sums and len(self.graph.users(name)) > 1 and self._costly(name)
 
     def bytes(self) -> int:
         """The memory of all that is kept."""
         return sum(part.bytes() for parts in self.kept.values() for part in parts)
+
+    def _run(self, node: Node, part: int) -> Kept:
+        """What a node sends on a part of the images."""
+        module = node.module
+        if not (self._by_sums and isinstance(module, ParallelFire)):
+            return self._keep(node, self.over_time(node.name, part))
+        mean = self.mean(node.inputs[0], part, torch.full((self.steps,), 1 / self.steps, dtype=torch.float64))
+        return Counts(module.counts(mean * self.steps, self.steps), module.spread(module.size), self.steps)
 
     def _keep(self, node: Node, values: Tensor) -> Kept:
         if type(node.module) is IntegrateFire:

@@ -1,4 +1,4 @@
-"""Values over time of a batch, kept until nobody needs them: spikes in one bit each, anything else as it is."""
+"""Values over time of a batch, kept until nobody needs them: spikes in one bit each or as counts, all else as it is."""
 
 from __future__ import annotations
 
@@ -79,13 +79,43 @@ class Spikes:
         return sent.movedim(-1, 2) if self._last else sent
 
 
+class Counts:
+    """Spikes of ``size`` that all come in the first of T = ``steps`` steps: how many, ``[n, ...]``, is all to keep.
+
+    >>> kept = Counts(torch.tensor([[0.0, 2.0, 3.0]]), torch.tensor(0.5), steps=3)
+    >>> kept.values()[:, 0].tolist(), kept.mean(torch.full((3,), 1 / 3)).tolist()
+    ([[0.0, 0.5, 0.5], [0.0, 0.5, 0.5], [0.0, 0.0, 0.5]], [[0.0, 0.3333333432674408, 0.5]])
+    """
+
+    def __init__(self, counts: Tensor, size: Tensor, steps: int) -> None:
+        self._counts = counts.to(torch.uint8 if steps < 256 else torch.int32)
+        self._size = size.clone()
+        self._steps = steps
+
+    def values(self) -> Tensor:
+        """All steps, ``[T, n, ...]``."""
+        return torch.stack([(self._counts > t) * self._size for t in range(self._steps)])
+
+    def mean(self, weights: Weights) -> Tensor:
+        """The weighted mean over the steps, ``[n, ...]``: with n spikes the first n weights count."""
+        sums = F.pad(weights.cumsum(0).to(self._size), (0, 0) * (weights.ndim - 1) + (1, 0))
+        if weights.ndim == 1:
+            return sums[self._counts.int()] * self._size
+        flat = self._counts.flatten(1).long()
+        return sums.t().gather(1, flat).view_as(self._counts) * self._size
+
+    def bytes(self) -> int:
+        """The memory that is taken."""
+        return self._counts.numel() * self._counts.element_size()
+
+
 @functools.cache
 def _table(dtype: torch.dtype, device: torch.device) -> Tensor:
     """The eight bits of each byte."""
     return ((torch.arange(256).unsqueeze(1) >> torch.arange(8)) & 1).to(device, dtype)
 
 
-Kept = Dense | Spikes
+Kept = Dense | Spikes | Counts
 
 
 def keep(values: Tensor) -> Kept:
