@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ import ftbc
 from ftbc.errors import InputError
 from ftbc.simulate import layerwise, stepwise
 from ftbc.simulate.layerwise import portion
+from tests.conftest import Refused
 from tests.networks import INPUT_SHAPE, NETWORKS, residual
 
 RECIPE = ftbc.recipe("ftbc", calibrate=(ftbc.FTBC(iterations=2),))
@@ -170,3 +173,42 @@ def test_nothing_is_written_over_that_is_read_again() -> None:
         snn(changing, time_first=True, engine="layerwise"), snn(changing, time_first=True, engine="stepwise")
     )
     assert torch.equal(changing, before)
+
+
+@pytest.mark.parametrize("recipe", ["mean-square", "differential"])
+def test_several_threads_may_ask_one_network(recipe: str) -> None:
+    torch.manual_seed(0)
+    x = _images(32)
+    snn = ftbc.convert(residual(), x, 6, recipe)
+    parts = x.split(4)
+    runs = (lambda part: snn(part), lambda part: snn(part, engine="stepwise"), lambda part: snn.predict(part).outputs)
+    for run in runs:
+        wanted = [run(part) for part in parts]
+        with ThreadPoolExecutor(4) as pool:
+            for _ in range(4):
+                assert all(map(torch.equal, pool.map(run, parts), wanted))
+
+
+def test_autocast_of_the_caller_changes_nothing() -> None:
+    torch.manual_seed(0)
+    ann = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 3)).eval()
+    x = torch.rand(60, 8)
+    snn = ftbc.convert(ann, x, 4, RECIPE)
+    wanted = snn(x), snn.predict(x, until=ftbc.Confidence(0.6)).outputs, snn.step(x)
+    snn.reset()
+    with torch.autocast("cpu", torch.bfloat16):
+        again = ftbc.convert(ann, x, 4, RECIPE)
+        found = again(x), again.predict(x, until=ftbc.Confidence(0.6)).outputs, again.step(x)
+    for one, other in zip(found, wanted, strict=True):
+        assert one.dtype == torch.float32 and torch.equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_refused_where_it_would_run_or_be_saved(
+    dtype: torch.dtype, tmp_path: Path, refused: Refused
+) -> None:
+    ann, x = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)), torch.rand(20, 8)
+    snn = ftbc.convert(ann, x, 4, "maximum").to(dtype)
+    refused(InputError, ("small currents", "snn.float()"), snn, x.to(dtype))
+    refused(InputError, ("float32 nor float64", "snn.float()"), snn.save, tmp_path / "half.snn")
+    assert not list(tmp_path.iterdir())

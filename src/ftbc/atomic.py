@@ -82,22 +82,36 @@ def require_ending(path: Path, ending: str) -> None:
         raise FileError(f"cannot write '{path}': give it a name that ends in {ending}")
 
 
+def is_file(path: str | Path) -> bool:
+    """Whether there is such a file; there is none whose name cannot be one, as if it is too long."""
+    try:
+        return Path(path).is_file()
+    except OSError:
+        return False
+
+
 def require_writable(*paths: Path | None, beside: Iterable[Path | str | None] = ()) -> None:
     """Raise before the work what writing these files would raise after it, or would destroy; None stands for no file.
 
     beside: what is read, and must not be written over where it is a file.
     """
-    taken = {os.path.realpath(path) for path in beside if path is not None and Path(path).is_file()}
+    taken = {os.path.realpath(path) for path in beside if path is not None and is_file(path)}
     for path in paths:
         if path is None:
             continue
-        place = os.path.realpath(path)
-        if place in taken and (not path.exists() or path.is_file()):  # two may share a pipe or /dev/null
-            raise FileError(f"cannot write '{path}': another file of this command has that name; choose another")
-        taken.add(place)
-        if path.is_dir():
-            raise FileError(f"cannot write '{path}': it is a folder; give the name of a file")
-        if not path.parent.is_dir():
-            raise FileError(f"cannot write '{path}': the folder '{path.parent}' does not exist; make it first")
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise FileError(f"cannot write '{path}': permission denied; choose another place")
+        try:
+            _require_writable(path, taken)
+        except OSError as error:
+            raise FileError(f"cannot write '{path}' ({error.strerror}): choose another name") from error
+        taken.add(os.path.realpath(path))
+
+
+def _require_writable(path: Path, taken: set[str]) -> None:
+    if os.path.realpath(path) in taken and (not path.exists() or path.is_file()):  # two may share a pipe or /dev/null
+        raise FileError(f"cannot write '{path}': another file of this command has that name; choose another")
+    if path.is_dir():
+        raise FileError(f"cannot write '{path}': it is a folder; give the name of a file")
+    if not path.parent.is_dir():
+        raise FileError(f"cannot write '{path}': the folder '{path.parent}' does not exist; make it first")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise FileError(f"cannot write '{path}': permission denied; choose another place")

@@ -99,7 +99,10 @@ def _check_fits(images: Tensor, model: nn.Module) -> None:
     weight = next((p for p in model.parameters() if p.is_floating_point()), None)
     dtype = weight.dtype if weight is not None else torch.get_default_dtype()
     if images.dtype != dtype:
-        raise InputError(f"calibration is {images.dtype}, the model {dtype}: convert the images with .to({dtype})")
+        raise InputError(
+            f"calibration is {images.dtype}, the model {dtype}: convert the images with .to({dtype}), "
+            "or the model with .float()"
+        )
     if weight is not None and images.device != weight.device:
         raise InputError(f"calibration is on {images.device}, the model on {weight.device}: move one of them")
     if images.device.type == "meta":

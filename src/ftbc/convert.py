@@ -21,7 +21,7 @@ from ftbc.graph.layout import lay_out
 from ftbc.graph.ops import MaxPool
 from ftbc.graph.plain import plain_copy
 from ftbc.graph.pool import POLICIES
-from ftbc.graph.precision import synapses_in_bfloat16
+from ftbc.graph.precision import synapses_in_bfloat16, without_autocast
 from ftbc.graph.smooth import smooth_graph, smooth_model
 from ftbc.graph.trace import trace
 from ftbc.initial.charge import require_charge
@@ -47,6 +47,7 @@ _LARGEST_SEED = 2**63 - 1
 
 
 @torch.no_grad()
+@without_autocast()
 def convert(
     model: nn.Module,
     calibration: Any,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from ftbc.errors import InputError, NotFiniteError
 from ftbc.graph.ir import Graph
+from ftbc.graph.precision import without_autocast
 from ftbc.neuron import Spiking
 from ftbc.neuron.scale import scale_thresholds_to_one
 from ftbc.recipe import Recipe
@@ -36,6 +39,9 @@ from ftbc.simulate.sums import needs
 
 if TYPE_CHECKING:
     from ftbc.simulate.event.engine import EventEngine
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,19 @@ class Prediction:
     outputs: Tensor
 
 
+def _undisturbed(
+    run: Callable[Concatenate[SpikingNetwork, P], R],
+) -> Callable[Concatenate[SpikingNetwork, P], R]:
+    """Let one caller run the network at a time, because neurons hold their state, and outside of any autocast."""
+
+    @functools.wraps(run)
+    def alone(network: SpikingNetwork, *given: P.args, **named: P.kwargs) -> R:
+        with network._lock, without_autocast():
+            return run(network, *given, **named)
+
+    return alone
+
+
 class SpikingNetwork(nn.Module):
     """A converted network: `graph` with neurons, to be run for up to ``steps`` steps.
 
@@ -99,8 +118,10 @@ class SpikingNetwork(nn.Module):
         self._reader: Reader | None = None
         self._images = 0
         self._events: dict[bool, EventEngine] = {}
+        self._lock = threading.RLock()
 
     @torch.no_grad()
+    @_undisturbed
     def forward(
         self,
         x: Tensor,
@@ -146,6 +167,7 @@ class SpikingNetwork(nn.Module):
         return set() if engine is None else engine.carried
 
     @torch.no_grad()
+    @_undisturbed
     def predict(self, x: Tensor, until: Confidence | None = None) -> Prediction:
         """Classify images from rest, and stop at each when it is decided.
 
@@ -178,6 +200,7 @@ class SpikingNetwork(nn.Module):
         return Prediction(outputs.argmax(1), steps, outputs)
 
     @torch.no_grad()
+    @_undisturbed
     def step(self, x: Tensor) -> Tensor:
         """Take one step from where the network is, and return the mean output since the last `reset`.
 
@@ -254,7 +277,12 @@ class SpikingNetwork(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy starts at rest: the running state belongs to the one who steps.
-        return {**self.__dict__, "_stepper": None, "_reader": None, "_events": {}}
+        kept = {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        return {**kept, "_stepper": None, "_reader": None, "_events": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._lock = threading.RLock()
 
     def _with(self, graph: Graph) -> SpikingNetwork:
         readout = None if self.readout is None else self.readout.clone()
@@ -292,6 +320,8 @@ class SpikingNetwork(nn.Module):
                 f"the input is {x.dtype} on {x.device}, the network {weight.dtype} on {weight.device}: "
                 "convert the input"
             )
+        if x.dtype not in (torch.float32, torch.float64):
+            raise InputError(f"in {x.dtype} membranes would lose small currents: use snn.float(), and input in float32")
         # A sum is cheap, and not finite if anything is not; it may be so by its size alone.
         if x.device.type != "meta" and not bool(torch.isfinite(x.sum())) and not bool(torch.isfinite(x).all()):
             raise NotFiniteError("the input holds NaN or infinity: check how it is read and normalised")

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from ftbc.atomic import is_file
 from ftbc.errors import FileError, ModelError, first_line
 
 ENDING = ".pt2"
@@ -19,7 +20,7 @@ def read_program(path: str | Path) -> nn.Module:
     As with `torch.load`, open only files that you trust.
     """
     path = Path(path)
-    if not path.is_file():
+    if not is_file(path):
         raise FileError(f"'{path}' does not exist or is not a file: give a program that torch.export.save wrote")
     try:
         with warnings.catch_warnings():

@@ -18,8 +18,8 @@ from safetensors import safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from ftbc.atomic import replacing
-from ftbc.errors import FileError, FtbcError, first_line
+from ftbc.atomic import is_file, replacing
+from ftbc.errors import FileError, FtbcError, InputError, first_line
 from ftbc.graph.ir import INPUT, Graph, Node
 from ftbc.graph.spec import describe, rebuild
 from ftbc.network import SpikingNetwork
@@ -49,6 +49,10 @@ def save(snn: SpikingNetwork, path: str | Path) -> None:
     own = {name: tensor.detach().cpu().clone() for name, tensor in graph.state_dict().items()}
     own |= {} if snn.readout is None else {_READOUT: snn.readout.cpu().clone()}
     tensors = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in own.items()}
+    try:
+        _require_one_type(tensors)
+    except FileError as error:
+        raise InputError(f"'{path}' is not written: {error}; save snn.float()") from error
     header = {
         "version": VERSION,
         "steps": snn.steps,
@@ -78,7 +82,7 @@ def save(snn: SpikingNetwork, path: str | Path) -> None:
 def load(path: str | Path) -> SpikingNetwork:
     """Read a network that `save` wrote; its outputs are equal to the last bit."""
     path = Path(path)
-    if not path.is_file():
+    if not is_file(path):
         raise FileError(f"'{path}' does not exist or is not a file: give a network saved with snn.save")
     header, tensors = _read(path)
     try:
@@ -130,11 +134,16 @@ def _checksum(header: dict[str, Any], tensors: dict[str, Tensor]) -> str:
     return total.hexdigest()
 
 
-def _build(header: dict[str, Any], tensors: dict[str, Tensor]) -> SpikingNetwork:
-    if len({tensor.dtype for tensor in tensors.values()} | {torch.float32, torch.float64}) > 2:
+def _require_one_type(tensors: dict[str, Tensor]) -> None:
+    types = {tensor.dtype for tensor in tensors.values()}
+    if types - {torch.float32, torch.float64}:
         raise FileError("it holds tensors that are neither float32 nor float64")
-    if len({tensor.dtype for tensor in tensors.values()}) > 1:
+    if len(types) > 1:
         raise FileError("it mixes tensors of float32 and float64")
+
+
+def _build(header: dict[str, Any], tensors: dict[str, Tensor]) -> SpikingNetwork:
+    _require_one_type(tensors)
     by_node: dict[str, dict[str, Tensor]] = {}
     readout = tensors.get(_READOUT)
     for key, tensor in tensors.items():

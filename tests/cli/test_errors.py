@@ -38,6 +38,29 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "an output over a recipe": (
         ("evaluate", GOOD, *ON_SQUARES, "--recipe", "again.toml", "--json", "again.toml"), ("again.toml", "another")
     ),
+    "a network over its own source": (("convert", GOOD, *QUICK, "--to", "nets.py"), ("nets.py", "another")),
+    "a result over a network's source": (("check", GOOD, *ON_SQUARES, "--json", "nets.py"), ("nets.py", "another")),
+    "a figure over a network's source": (("bench", GOOD, *ON_SQUARES, "--json", "./nets.py"), ("nets.py", "another")),
+    "a result over a link to the source": (("evaluate", GOOD, *QUICK, "--json", "link.json"), ("link.json", "another")),
+    "a table over a recipe's source": (
+        ("compare", "resnet20-cifar10", "--recipes", "ftbc,nets.py:mine", "--csv", "nets.py"), ("nets.py", "another")
+    ),
+    "a page over the methods beside it": (
+        ("report", GOOD, *ON_SQUARES, "--against", "again.toml", "--to", "again.toml"), ("again.toml", "another")
+    ),
+    "a result over the weights": (
+        ("check", "resnet20", "--weights", "text.npz", "--json", "text.npz"), ("text.npz", "another")
+    ),
+    "a result over what is verified": (
+        ("export", "verify", "text.npz", "text.toml", "--json", "text.toml"), ("text.toml", "another")
+    ),
+    "a name that is too long": (("convert", GOOD, *QUICK, "--to", 300 * "a"), ("choose another name",)),
+    "a network of a name that is too long": (("check", f"{300 * 'a'}.py:x"), ("does not exist",)),
+    "data of a name that is too long": (("check", GOOD, "--data", 3000 * "a"), ("too long",)),
+    "an early exit of neurons that see all steps": (
+        ("evaluate", GOOD, *ON_SQUARES, "--images", "8", "--recipe", "parallel-relu", "--stop", "0.9"),
+        ("steps at once", "step by step"),
+    ),
     "a report over the description": (
         ("export", "weights", "x.snn", "--to", "x.npz", "--json", "x.json"), ("x.json", "another")
     ),
@@ -153,6 +176,7 @@ def test_one_line_and_nothing_written(case: str, fails: Fails, folder: Path) -> 
     (folder / "again.toml").write_text("name = 'ftbc'\n[[calibrate]]\ntype = 'FTBC'\nalpha = 0.1\n")
     (folder / "typo.toml").write_text("[[calibrate]]\ntype = 'FTBC'\nalhpa = 0.1\n")
     (folder / "nameless.toml").write_text("name = ''\n")
+    (folder / "link.json").symlink_to(folder / "nets.py")
     before = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
     arguments, words = CASES[case]
     line = fails(*arguments)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
@@ -83,3 +84,12 @@ def test_import_is_lean():
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert run.stdout.strip() == "[]"
+
+
+def test_both_splits_have_one_normalisation_also_where_it_is_guessed(tmp_path):
+    """Each file alone looks like another data set."""
+    pixels = np.zeros((20, 32, 32, 3), np.uint8)
+    for split, classes in (("train", 20), ("test", 10)):
+        np.savez(tmp_path / f"x_{split}.npz", images=pixels, labels=np.arange(20) % classes)
+    train, test = load(tmp_path)
+    assert train.normalise == test.normalise

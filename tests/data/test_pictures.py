@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -54,3 +55,14 @@ def test_folders_stay_in_files_and_the_rest_comes_into_memory(make_folder, make_
 def test_a_folder_without_a_test_split(make_folder):
     with pytest.raises(FileError, match="no test split"):
         open_to_train(make_folder({"train/a": 1}), side=10)
+
+
+def test_grey_pictures_of_16_bits_are_not_clipped(make_folder):
+    from PIL import Image
+
+    root = make_folder({"train/a": 1})
+    grey = np.linspace(0, 65535, 256).astype(np.uint16).reshape(16, 16)
+    Image.fromarray(grey).save(root / "train" / "a" / "0.png")
+    (root / "train" / "a" / "0.JPEG").unlink()
+    images = read_image_folder(root, "train", resize=16, crop=16)
+    assert torch.equal(images.images[0, 0].flatten(), torch.arange(256, dtype=torch.uint8))

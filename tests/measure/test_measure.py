@@ -148,3 +148,38 @@ def test_evaluate_leaves_the_reference_as_it_was() -> None:
     ftbc.evaluate(snn, (x, y), reference=network)
     assert network.training
     assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
+
+
+def test_a_reference_that_writes_into_its_input_changes_nothing() -> None:
+    class Normalising(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.hidden, self.scores = nn.Linear(8, 16), nn.Linear(16, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.scores(torch.relu(self.hidden(x.sub_(0.5).div_(0.2))))
+
+    torch.manual_seed(0)
+    ann, x = Normalising().eval(), torch.rand(50, 8)
+    before, labels = x.clone(), ann(x.clone()).argmax(1)
+    found = ftbc.evaluate(ftbc.convert(ann, x, 4), (x, labels), reference=ann)
+    assert torch.equal(x, before) and found.reference_accuracy == 100.0
+
+
+@pytest.mark.parametrize("engine", ["layerwise", "event"])
+def test_pixels_are_multiplied_also_behind_a_max_pool_of_the_image(engine: str) -> None:
+    """The convolution does as much work behind either pool, whichever of the two has a state."""
+    torch.manual_seed(0)
+    convolution, scores, x = nn.Conv2d(3, 8, 3), nn.Linear(288, 10), torch.rand(8, 3, 16, 16)
+    macs = 8 * 27 * 6 * 6
+    for pool in (nn.AvgPool2d(2), nn.MaxPool2d(2)):
+        ann = nn.Sequential(pool, convolution, nn.ReLU(), nn.Flatten(), scores).eval()
+        found = ftbc.evaluate(ftbc.convert(ann, x, 3, "mean-square"), x, reference=ann, engine=engine)
+        assert found.image_macs == macs and found.synops[-1] == pytest.approx(10 * found.spikes[-1])
+
+
+@pytest.mark.parametrize("options", [{"stop": ftbc.Confidence(0.5)}, {"engine": "stepwise"}])
+def test_what_cannot_go_step_by_step_is_refused_before_the_work(options: dict[str, Any], refused: Refused) -> None:
+    net, x = _two_layers(), torch.rand(300, 1, dtype=torch.float64)
+    snn = ftbc.convert(net, x, 4, "parallel-relu")
+    refused(InputError, ("needs 4 steps at once", "step by step"), ftbc.evaluate, snn, (x, x[:, 0].long()), **options)

@@ -5,13 +5,18 @@ Commands only read options, call the library and show the result; no method is w
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 from ftbc.errors import MissingExtraError
 
 
 def main() -> None:
     """Run the command line: errors meant for a user are one line and exit status 2."""
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:  # closed by the shell: what is said goes nowhere
+            setattr(sys, stream, Path(os.devnull).open("w"))  # noqa: SIM115
     try:
         from ftbc.cli.app import run
     except ModuleNotFoundError as error:

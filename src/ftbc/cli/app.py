@@ -84,6 +84,8 @@ def _failed(error: Exception, debug: bool) -> int:
         message = str(error)
     elif isinstance(error, OSError) and error.filename is None and error.errno in (errno.ENOSPC, errno.EIO):
         message = f"cannot write the output ({error.strerror}): free some space, or send it elsewhere"
+    elif isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        message = f"no file can have the name '{str(error.filename)[:60]}...': it is too long; give another"
     else:
         raise error
     if debug:

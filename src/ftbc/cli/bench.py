@@ -9,7 +9,6 @@ import torch
 import typer
 
 import ftbc
-from ftbc.atomic import require_writable
 from ftbc.cli.options import (
     CalibrationData,
     Classes,
@@ -28,6 +27,7 @@ from ftbc.cli.options import (
     refuse_beside_snn,
     write_json,
 )
+from ftbc.cli.outputs import require_outputs
 from ftbc.cli.progress import progress_bar
 from ftbc.errors import InputError, MissingExtraError
 from ftbc.measure.machine import machine
@@ -63,7 +63,7 @@ def bench(
 
     Example: `ftbc bench resnet20-cifar10 --steps 4,8`
     """
-    require_writable(json)
+    require_outputs(context, "json")
     if snn is not None:
         refuse_beside_snn(context, "steps", "recipe")
     method, times = find_recipe(recipe), find_steps(steps)

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 import ftbc
-from ftbc.atomic import require_writable
 from ftbc.cli.options import (
     Classes,
     Data,
@@ -23,11 +22,13 @@ from ftbc.cli.options import (
     find_some_training,
     write_json,
 )
+from ftbc.cli.outputs import require_outputs
 from ftbc.measure.inside import look_inside
 from ftbc.report.table import error_table
 
 
 def check(
+    context: typer.Context,
     model: Model,
     weights: Weights = None,
     classes: Classes = None,
@@ -45,7 +46,7 @@ def check(
 
     Example: `ftbc check my_model.py:make_model --data cifar10-sample --steps 4`
     """
-    require_writable(json)
+    require_outputs(context, "json")
     method = find_recipe(recipe)
     network = find_model(model, weights, classes)
     report = ftbc.check(network, find_some_training(data, normalise, 1, seed))

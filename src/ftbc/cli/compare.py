@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 import ftbc
-from ftbc.atomic import require_writable
 from ftbc.calibration_data import placed
 from ftbc.cli.options import (
     CalibrationData,
@@ -34,6 +33,7 @@ from ftbc.cli.options import (
     require_classifier,
     typed,
 )
+from ftbc.cli.outputs import require_outputs
 from ftbc.cli.progress import progress_bar
 from ftbc.errors import FtbcError, InputError
 from ftbc.processes import leads, team
@@ -46,6 +46,7 @@ from ftbc.simulate import require_engine
 
 
 def compare(
+    context: typer.Context,
     model: Model,
     recipes: Annotated[
         str, typer.Option(help="Recipes, with commas: names (see: ftbc methods), .toml files, or file.py:recipe")
@@ -101,9 +102,7 @@ def compare(
     Example: `ftbc compare resnet20-cifar10 --recipes maximum,mean-square,ftbc --steps 1,2,4,8 --latex table.tex`
     """
     if leads():  # others may be on machines without these folders
-        require_writable(
-            csv, json, latex, plot, energy_plot, report, beside=(model, weights, data, calibration, *recipes.split(","))
-        )
+        require_outputs(context, "csv", "json", "latex", "plot", "energy_plot", "report")
     require_engine(engine)
     for drawing in (plot, energy_plot):
         if drawing is not None:

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 import ftbc
-from ftbc.atomic import require_writable
 from ftbc.calibration_data import placed
 from ftbc.cli.options import (
     REPORT_IMAGES,
@@ -36,6 +35,7 @@ from ftbc.cli.options import (
     typed,
     write_json,
 )
+from ftbc.cli.outputs import require_outputs
 from ftbc.cli.progress import progress_bar
 from ftbc.conversion_report import conversion_page
 from ftbc.processes import leads, team
@@ -43,6 +43,7 @@ from ftbc.report import html
 
 
 def convert(
+    context: typer.Context,
     model: Model,
     to: Annotated[Path, typer.Option(help="Write the spiking network to this file")],
     weights: Weights = None,
@@ -69,7 +70,7 @@ def convert(
     Example: `ftbc convert resnet20-cifar10 --steps 8 --to resnet20.snn`
     """
     if leads():  # others may be on machines without that folder
-        require_writable(to, json, report, beside=(model, weights, data, calibration, recipe))
+        require_outputs(context, "to", "json", "report")
     network = find_model(model, weights, classes)
     method = find_recipe(recipe)
     chosen = find_calibration(data, calibration, normalise, images, seed, mirrored)

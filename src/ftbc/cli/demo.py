@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 import ftbc
-from ftbc.atomic import make_folder, require_writable
+from ftbc.atomic import make_folder
 from ftbc.cli.options import Json, Seed, typed, write_json
+from ftbc.cli.outputs import require_outputs
 from ftbc.cli.progress import progress_bar
 from ftbc.conversion_report import subject_page
 from ftbc.report import html
@@ -26,6 +27,7 @@ COUNTED = 5
 
 
 def demo(
+    context: typer.Context,
     to: Annotated[Path, typer.Option(help="Folder for the picture and the report")] = Path("demo"),
     test_images: Annotated[int, typer.Option(min=10, max=1000, help="Measure on so many test images")] = 500,
     seed: Seed = 0,
@@ -38,7 +40,7 @@ def demo(
     Example: `ftbc demo --to demo`
     """
     make_folder(to)
-    require_writable(json)
+    require_outputs(context, "json")
     ann = ftbc.zoo.load(NETWORK)
     calibration, test = ftbc.data.load("cifar10-sample", calibration=128, test=test_images)
     # Fewer and smaller batches than the recipe's own: a demonstration should not take long.

@@ -14,7 +14,6 @@ import typer
 from torch import nn
 
 import ftbc
-from ftbc.atomic import require_writable
 from ftbc.calibration_data import placed
 from ftbc.cli.options import (
     CalibrationData,
@@ -41,6 +40,7 @@ from ftbc.cli.options import (
     typed,
     write_json,
 )
+from ftbc.cli.outputs import require_outputs
 from ftbc.cli.progress import progress_bar
 from ftbc.data import Images
 from ftbc.errors import FtbcError, InputError, RecipeError
@@ -99,7 +99,7 @@ def evaluate(
     Example: `ftbc evaluate resnet20-cifar10 --recipe mean-square,ftbc --steps 1,2,4,8`
     """
     if leads():  # others may be on machines without that folder
-        require_writable(json, beside=(model, snn, weights, data, calibration, *recipe.split(",")))
+        require_outputs(context, "json")
     require_engine(engine)
     if snn is not None and whole:
         raise InputError("--rounded belongs to the conversion: use ftbc convert --rounded, then measure its file")

@@ -10,7 +10,6 @@ import typer
 from torch import Tensor
 
 import ftbc
-from ftbc.atomic import require_writable
 from ftbc.cli.options import (
     CalibrationData,
     Data,
@@ -22,6 +21,7 @@ from ftbc.cli.options import (
     find_test,
     write_json,
 )
+from ftbc.cli.outputs import require_outputs
 from ftbc.cli.progress import progress_bar
 from ftbc.data import Images
 from ftbc.errors import InputError
@@ -41,6 +41,7 @@ _CHECKED = 16
 
 @export.command("nir")
 def write_nir(
+    context: typer.Context,
     network: Network,
     to: To,
     dialect: Annotated[str, typer.Option(help=f"For which program: {', '.join(DIALECTS)}")] = "nir",
@@ -54,7 +55,7 @@ def write_nir(
 
     Example: `ftbc export nir resnet20.snn --to resnet20.nir`
     """
-    require_writable(to, json, beside=(network, data))
+    require_outputs(context, "to", "json")
     report = ftbc.export.nir(ftbc.load(network), to, dialect=dialect, bias=bias, images=_images(data, normalise, seed))
     write_json(json, asdict(report))
     typer.echo(str(report))
@@ -62,6 +63,7 @@ def write_nir(
 
 @export.command("onnx")
 def write_onnx(
+    context: typer.Context,
     network: Network,
     to: To,
     all_steps: Annotated[
@@ -76,7 +78,7 @@ def write_onnx(
 
     Example: `ftbc export onnx resnet20.snn --to resnet20.onnx --all-steps`
     """
-    require_writable(to, json, beside=(network, data))
+    require_outputs(context, "to", "json")
     report = ftbc.export.onnx(ftbc.load(network), to, all_at_once=all_steps, images=_images(data, normalise, seed))
     write_json(json, asdict(report))
     typer.echo(str(report))
@@ -84,6 +86,7 @@ def write_onnx(
 
 @export.command("weights")
 def write_weights(
+    context: typer.Context,
     network: Network,
     to: Annotated[Path, typer.Option(help="The .npz file to write; the description goes beside it, as .json")],
     bits: Annotated[int, typer.Option(min=2, max=16, help="Bits of a weight, the sign included")] = 8,
@@ -99,7 +102,7 @@ def write_weights(
 
     Example: `ftbc export weights resnet20.snn --to resnet20.npz --bits 8`
     """
-    require_writable(to, to.with_suffix(".json"), json, beside=(network, data, calibration))
+    require_outputs(context, "to", "json", beside=to.with_suffix(".json"))
     snn = ftbc.load(network)
     chosen = find_calibration(data, calibration, normalise, _CHECKED, seed)
     test = find_test(data, normalise, test_images, seed)
@@ -114,6 +117,7 @@ def write_weights(
 
 @export.command()
 def verify(
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A file that ftbc export wrote: .nir, .onnx or .npz")],
     network: Network,
     data: Data = None,
@@ -126,7 +130,7 @@ def verify(
 
     Example: `ftbc export verify resnet20.nir resnet20.snn --test-images 500`
     """
-    require_writable(json)
+    require_outputs(context, "json")
     require_format(file)
     snn = ftbc.load(network)
     test = _some(data, normalise, test_images, seed)

@@ -8,14 +8,16 @@ from typing import Annotated
 import typer
 
 import ftbc
-from ftbc.atomic import require_writable
 from ftbc.cli.options import Json, write_json
+from ftbc.cli.outputs import require_outputs
 
 _COLUMNS = "{:20} {:12} {:>5}  {:9} {:7}  {:8}  {}"
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(help="Show this recipe in full, as TOML")] = None, json: Json = None
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="Show this recipe in full, as TOML")] = None,
+    json: Json = None,
 ) -> None:
     """List every conversion method by name, with what it needs; with a name, show its settings.
 
@@ -25,7 +27,7 @@ def methods(
 
     Example: `ftbc methods ftbc > my-recipe.toml`
     """
-    require_writable(json)
+    require_outputs(context, "json")
     shown = list(ftbc.recipes().values()) if name is None else [ftbc.recipe(name)]
     if name is None:
         typer.echo(_COLUMNS.format("method", "spikes", "extra", "gradients", "trained", "stepwise", ""))

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 import ftbc
-from ftbc.atomic import require_writable
 from ftbc.cli.options import (
     CalibrationData,
     Classes,
@@ -33,6 +32,7 @@ from ftbc.cli.options import (
     typed,
     write_json,
 )
+from ftbc.cli.outputs import require_outputs
 from ftbc.cli.progress import progress_bar
 from ftbc.conversion_report import conversion_page
 from ftbc.errors import InputError
@@ -66,7 +66,7 @@ def report(
 
     Example: `ftbc report resnet20-cifar10 --steps 8 --against mean-square,maximum --to report.html`
     """
-    require_writable(to, json, beside=(model, snn, weights, data, recipe))
+    require_outputs(context, "to", "json")
     require_engine(engine)
     if snn is not None:
         refuse_beside_snn(context, "steps", "recipe")

@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
-from ftbc.atomic import make_folder, require_writable
+from ftbc.atomic import make_folder
 from ftbc.cli.options import Device, Engine, Json, typed, write_json
+from ftbc.cli.outputs import require_outputs
 from ftbc.cli.progress import progress_bar
 from ftbc.data.locate import SAMPLES
 from ftbc.errors import FtbcError, InputError
@@ -33,6 +34,7 @@ MEASUREMENTS = "measurements"
 
 
 def reproduce(
+    context: typer.Context,
     name: Annotated[str, typer.Argument(help=f"A table or figure of the paper by name, '{LIST}', or a .toml file")],
     scale: Annotated[
         str, typer.Option(help="full: the settings of the paper; small: what one machine can do")
@@ -64,7 +66,7 @@ def reproduce(
     Example: `ftbc reproduce cifar10 --scale small --data cifar10=data/cifar10`
     """
     if leads():  # others may be on machines without these folders
-        require_writable(json)
+        require_outputs(context, "json")
     places = find_places(data or [])
     if weights is not None and not weights.is_dir():
         raise InputError(f"--weights {weights} is not a folder: name the one that holds the files")

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from ftbc.atomic import replacing, require_writable
+from ftbc.atomic import replacing
 from ftbc.cli.options import (
     Classes,
     Data,
@@ -26,6 +26,7 @@ from ftbc.cli.options import (
     find_model,
     write_json,
 )
+from ftbc.cli.outputs import require_outputs
 from ftbc.cli.progress import progress_bar
 from ftbc.errors import FtbcError, MissingExtraError
 from ftbc.protocol.results_folder import ResultsFolder
@@ -36,6 +37,7 @@ from ftbc.simulate import require_engine
 
 
 def search(
+    context: typer.Context,
     model: Model,
     space: Annotated[Path, typer.Option(help="A TOML file: a recipe, the T that count, and where settings may lie")],
     trials: Annotated[int, typer.Option(min=1, help="Stop when there are so many, of all workers together")] = 50,
@@ -66,7 +68,7 @@ def search(
 
     Example: `ftbc search resnet20-cifar10 --space experiments/search/ftbc.toml --trials 40`
     """
-    require_writable(json)
+    require_outputs(context, "json")
     require_engine(engine)
     wanted = read_space(space)
     network = find_model(model, weights, classes)

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from ftbc.activation import NAMES
-from ftbc.atomic import require_writable
 from ftbc.cli.options import Json, write_json
+from ftbc.cli.outputs import require_outputs
 from ftbc.cli.progress import progress_bar
 from ftbc.errors import FileError, MissingExtraError
 from ftbc.report.plot import training_curves
@@ -22,6 +22,7 @@ from ftbc.train.settings import POLICIES
 
 
 def train(
+    context: typer.Context,
     to: Annotated[Path, typer.Option(help="Write the weights here, as safetensors; settings, log, picture beside it")],
     architecture: Annotated[str | None, typer.Argument(help="A network of the zoo, such as resnet20")] = None,
     data: Annotated[str | None, typer.Option(help="A folder with a training and a test split")] = None,
@@ -81,7 +82,7 @@ def train(
 
     Example: `ftbc train resnet20 --data data/cifar10 --activation qcfs --levels 4 --to resnet20.safetensors`
     """
-    require_writable(json)
+    require_outputs(context, "json")
     outputs = Outputs(to)
     if resume and not outputs.checkpoint.is_file():
         raise FileError(f"there is no '{outputs.checkpoint}' to resume: leave --resume out to begin")

@@ -8,6 +8,7 @@ import traceback
 from pathlib import Path
 from typing import TypeVar
 
+from ftbc.atomic import is_file
 from ftbc.errors import FileError, FtbcError, ModelError, first_line
 
 Wanted = TypeVar("Wanted")
@@ -17,7 +18,7 @@ def from_user_file(name: str, kind: type[Wanted], what: str) -> Wanted:
     """An object of a kind, or what a function or class of that name gives; what: it in words, for messages."""
     path, _, factory = name.rpartition(":")
     file = Path(path).resolve()
-    if not file.is_file():
+    if not is_file(file):
         raise FileError(f"'{path}' does not exist: give an existing Python file as file.py:{factory or 'name'}")
     # Under a name of its own: a file called json.py must not take the place of the module json.
     specification = importlib.util.spec_from_file_location(f"_user_file_{file.stem}", file)

@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -29,9 +30,19 @@ def open_rgb(source: Path | bytes, place: str) -> Image.Image:
     image_module = pillow()
     try:
         with image_module.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
-            return image.convert("RGB")
+            return _in_8_bits(image).convert("RGB")
     except Exception as error:  # a damaged picture makes Pillow's decoders raise nearly anything
         raise FileError(f"{place} cannot be read as an image: replace it or remove it") from error
+
+
+def _in_8_bits(image: Image.Image) -> Image.Image:
+    """A grey picture of 16 bits in 8, which Pillow would clip; any other as it is."""
+    if not image.mode.startswith("I"):
+        return image
+    values = np.asarray(image)
+    if values.min() < 0 or values.max() > 0xFFFF:
+        raise ValueError("more than 16 bits")
+    return pillow().fromarray((values // 257).astype(np.uint8))
 
 
 def pixels_of(image: Image.Image) -> Tensor:

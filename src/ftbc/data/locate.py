@@ -41,7 +41,8 @@ def load(
     path = _existing(source)
     if path.is_file():
         raise InputError(f"'{path}' is one file, not a training and a test split: use ftbc.data.read, or give a folder")
-    return read(path, "train", calibration, seed, progress), read(path, "test", test, seed, progress)
+    first, second = read(path, "train", calibration, seed, progress), read(path, "test", test, seed, progress)
+    return first.with_normalise(second.normalise), second  # where a file does not say it, both are to have the same
 
 
 def read(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ftbc.atomic import replacing
+from ftbc.atomic import is_file, replacing
 from ftbc.data.decode import open_rgb
 from ftbc.data.images import NORMALISATIONS, Images, Normalise
 from ftbc.errors import FileError, InputError
@@ -64,7 +64,7 @@ def write_npz(path: str | Path, images: Images) -> None:
 
 
 def _arrays(path: Path, prefix: str) -> dict[str, np.ndarray]:
-    if not path.is_file():
+    if not is_file(path):
         raise FileError(f"'{path}' does not exist or is not a file: check the path")
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:

@@ -32,6 +32,13 @@ def synapses_in_bfloat16(on: bool = True) -> Iterator[None]:
         _BFLOAT16.reset(before)
 
 
+@contextmanager
+def without_autocast() -> Iterator[None]:
+    """Inside the block torch changes no numbers on its own, whatever the caller has asked of it for other networks."""
+    with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+        yield
+
+
 def in_bfloat16() -> bool:
     """Whether synapses compute in bfloat16 here."""
     return _BFLOAT16.get()

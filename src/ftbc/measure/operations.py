@@ -18,8 +18,7 @@ from ftbc.graph.ir import Graph, Node
 from ftbc.graph.ops import Sum, Synapses
 from ftbc.graph.spec import clone
 from ftbc.measure.events import image_is_sent_once, of_values
-from ftbc.neuron.temporal import Temporal
-from ftbc.simulate.schedule import varying
+from ftbc.neuron import Spiking
 
 
 def fan_out(node: Node, input_shape: tuple[int, ...]) -> Tensor:
@@ -40,10 +39,20 @@ def shortcuts(graph: Graph) -> dict[str, list[int]]:
     bare: set[str] = set()
     for node in graph:
         passes = not isinstance(node.module, (*Synapses, Sum)) and any(name in bare for name in node.inputs)
-        if isinstance(node.module, Temporal) or passes:
+        if isinstance(node.module, Spiking) or passes:
             bare.add(node.name)
     found = {node.name: [i for i, name in enumerate(node.inputs) if name in bare] for node in graph.of_type(Sum)}
     return {name: places for name, places in found.items() if places}
+
+
+def behind_neurons(graph: Graph) -> set[str]:
+    """Names of the values that spikes have a part in; all others are made of the image alone, though a max-pool that
+    acts over time may have looked at it."""
+    found: set[str] = set()
+    for node in graph:
+        if isinstance(node.module, Spiking) or any(name in found for name in node.inputs):
+            found.add(node.name)
+    return found
 
 
 class SynapticOperations:
@@ -55,7 +64,7 @@ class SynapticOperations:
     """
 
     def __init__(self, graph: Graph) -> None:
-        changing = varying(graph, input_varies=False)
+        sent = behind_neurons(graph)
         self.once = image_is_sent_once(graph)
         self.macs = 0.0
         self.dense_macs = 0.0
@@ -64,7 +73,7 @@ class SynapticOperations:
             (value,) = node.inputs
             reached = fan_out(node, graph.shape(value)).cpu()
             self.dense_macs += float(reached.sum())
-            if value in changing:
+            if value in sent:
                 self._add(value, reached)
             else:
                 self.macs += float(reached.sum())

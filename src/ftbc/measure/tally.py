@@ -18,6 +18,7 @@ from ftbc.measure.output_error import OutputError
 from ftbc.network import SpikingNetwork
 from ftbc.simulate import Confidence, steps_until
 from ftbc.simulate.scales import Scales
+from ftbc.simulate.schedule import require_single_steps
 
 _SINGLES = ("counted", "labelled", "right by reference", "right when stopped", "steps when stopped")
 
@@ -39,6 +40,8 @@ class Tally:
         self.snn, self.reference, self.stop, self.engine, self.counted_images = (
             snn, reference, stop, engine, counted_images,
         )  # fmt: skip
+        if stop is not None or engine == "stepwise":
+            require_single_steps(snn.graph)
         steps = snn.extra_steps + snn.steps
         self.place = next((tensor.device for tensor in snn.state_dict().values()), torch.device("cpu"))
         self.operations = SynapticOperations(snn.graph)
@@ -152,7 +155,7 @@ class Tally:
 
 def require_scores(shape: Sequence[int]) -> None:
     """Refuse to count right answers of a network that gives none."""
-    if len(shape) != 1:
+    if len(shape) != 1 or shape[0] < 2:
         raise InputError(
             f"accuracy needs one score per class, but the network gives {list(shape)} for an image: use ftbc evaluate, "
             "or in Python images without labels and reference=, which compares outputs"
@@ -162,7 +165,7 @@ def require_scores(shape: Sequence[int]) -> None:
 def answers(model: nn.Module, x: Tensor) -> Tensor:
     """What a network of the user's gives for images."""
     try:
-        found = model(x)
+        found = model(x.clone())  # a forward may write into its input
     except Exception as error:
         raise InputError(f"the reference does not run on the data: {first_line(error)}") from error
     found = found[0] if isinstance(found, tuple | list) and len(found) == 1 else found  # as `convert` reads it

@@ -12,7 +12,7 @@ from safetensors.torch import save as to_bytes
 from torch import nn
 
 from ftbc.activation import named
-from ftbc.atomic import replacing
+from ftbc.atomic import is_file, replacing
 from ftbc.errors import FileError, ModelError, first_line
 from ftbc.zoo.registry import build
 
@@ -95,7 +95,7 @@ def save_weights(model: nn.Module, path: Path, blueprint: Blueprint, *, float16:
 
 def blueprint_of(path: Path) -> Blueprint | None:
     """The network that a weights file says it belongs to; None if it does not say."""
-    if path.suffix != ".safetensors" or not path.is_file():
+    if path.suffix != ".safetensors" or not is_file(path):
         return None
     try:
         with safe_open(path, framework="pt") as file:  # type: ignore[no-untyped-call]

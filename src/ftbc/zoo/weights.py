@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load as from_bytes
 from torch import Tensor, nn
 
+from ftbc.atomic import is_file
 from ftbc.errors import FileError, ModelError, first_line
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -24,7 +25,7 @@ def load_weights(model: Model, path: str | Path) -> Model:
     ``module.``. Pickles that would run code are refused.
     """
     path = Path(path)
-    if not path.is_file():
+    if not is_file(path):
         raise FileError(f"weights '{path}' do not exist or are not a file: check the path")
     if path.suffix == ".safetensors":
         try:
