@@ -284,11 +284,18 @@ _BEST = (
     Recipe(
         name="best",
         summary="layer by layer: weights refitted to the spikes, thresholds and b[t] by correlation, spike gains",
-        calibrate=(Refit(last=False), QuantileBias(), CorrelationSearch(most_steps=16), Gain(most_steps=4), ReadOut()),
+        calibrate=(
+            Refit(last=False),
+            QuantileBias(),
+            CorrelationSearch(most_steps=16),
+            Sharpen(most_steps=2, on_trial=True),
+            Gain(most_steps=4),
+            ReadOut(),
+        ),
     ),
     Recipe(
         name="best-sharpened",
-        summary="as best, with weights refitted once more for neurons of one or two steps; for residual networks",
+        summary="as best, but up to two steps always with the refit for the neurons behind, which best tries first",
         calibrate=(
             Refit(last=False),
             QuantileBias(),

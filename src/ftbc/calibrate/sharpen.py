@@ -15,7 +15,7 @@ near the edge is not safe. So the regression of `refit.py` gets the targets (`re
 and they are found anew from its predictions, some rounds. At T = 1, where both edges are one, this is a support vector
 machine with squared loss: weights that best tell on which side of the neuron's threshold the ANN's value lies. It comes
 behind a search of theta and b[t], which set the edges. Rounds are few: with many the fit learns the images by heart.
-With one or two steps it helps residual networks, and harms others: docs/beyond-ftbc.md has figures.
+With one or two steps it helps some networks and harms others (docs/beyond-ftbc.md has figures): so ``on_trial``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Sharpen(LayerCalibrator):
     """Ridge regression of each layer's weights to targets that know the neurons behind.
 
     margin: see above; rounds: how often targets are found anew; ridge, partial, rows: as in `Refit`; most_steps: a
-    network of more steps is left as it is, 0 for no such bound.
+    network of more steps is left as it is, 0 for no such bound; on_trial: try it first on images that are set aside,
+    and leave it out where the network is better off without it (`walk/trial.py`).
     """
 
     margin: float = 1.0
@@ -42,6 +43,7 @@ class Sharpen(LayerCalibrator):
     partial: float = 0.5
     rows: int = 65536
     most_steps: int = 0
+    on_trial: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -25,6 +25,7 @@ from ftbc.calibrate.walk.layer import Layer, at_neurons
 from ftbc.calibrate.walk.plan import Junction, junctions
 from ftbc.calibrate.walk.rows import draw_positions
 from ftbc.calibrate.walk.targets import Targets, Wanted
+from ftbc.calibrate.walk.trial import without_what_harms
 from ftbc.errors import RecipeError
 from ftbc.graph.ir import INPUT
 from ftbc.heap import give_back
@@ -41,6 +42,9 @@ class LayerCalibrator(Piece):
 
     most_steps: int = 0
     """A network of more steps is left as it is; 0 for no such bound. A setting of those methods that declare it."""
+
+    on_trial: bool = False
+    """Whether it is left out where the network is better off without it (`trial.py`). A setting, too."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,8 +82,11 @@ def walk(methods: Sequence[LayerCalibrator], calibration: Calibration) -> None:
     for method in methods:
         method.require(calibration)
     methods = [method for method in methods if method.most_steps == 0 or calibration.steps <= method.most_steps]
-    if not methods:
-        return
+    if methods:
+        _walk(without_what_harms(methods, calibration, _walk), calibration)
+
+
+def _walk(methods: Sequence[LayerCalibrator], calibration: Calibration) -> None:
     ann, snn, images = calibration.ann, calibration.snn, calibration.images
     flow = Flow(snn, images, calibration.steps, calibration.team)
     plan = junctions(ann, snn)
