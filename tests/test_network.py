@@ -212,3 +212,15 @@ def test_half_precision_is_refused_where_it_would_run_or_be_saved(
     refused(InputError, ("small currents", "snn.float()"), snn, x.to(dtype))
     refused(InputError, ("float32 nor float64", "snn.float()"), snn.save, tmp_path / "half.snn")
     assert not list(tmp_path.iterdir())
+
+
+def test_networks_made_in_inference_mode_are_like_any_other(tmp_path: Path) -> None:
+    ann, x = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)), torch.rand(20, 8)
+    outside = ftbc.convert(ann, x, 4, RECIPE)
+    with torch.inference_mode():
+        inside = ftbc.convert(ann, torch.cat([x[:10], x[10:]]), 4, RECIPE)
+        inside.save(tmp_path / "net.snn")
+        loaded = ftbc.load(tmp_path / "net.snn")
+    for snn in (inside, loaded):
+        snn.load_state_dict(outside.state_dict())
+        assert torch.equal(snn(x), outside(x))

@@ -46,6 +46,7 @@ _SAME = 1e-3
 _LARGEST_SEED = 2**63 - 1
 
 
+@torch.inference_mode(False)
 @torch.no_grad()
 @without_autocast()
 def convert(

@@ -79,6 +79,7 @@ def save(snn: SpikingNetwork, path: str | Path) -> None:
         file.write(to_bytes(tensors, metadata={_KEY: json.dumps(header)}))
 
 
+@torch.inference_mode(False)
 def load(path: str | Path) -> SpikingNetwork:
     """Read a network that `save` wrote; its outputs are equal to the last bit."""
     path = Path(path)
