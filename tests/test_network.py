@@ -14,6 +14,7 @@ import ftbc
 from ftbc.errors import InputError
 from ftbc.simulate import layerwise, stepwise
 from ftbc.simulate.layerwise import portion
+from ftbc.simulate.schedule import ENGINES
 from tests.conftest import Refused
 from tests.networks import INPUT_SHAPE, NETWORKS, residual
 
@@ -209,7 +210,8 @@ def test_half_precision_is_refused_where_it_would_run_or_be_saved(
 ) -> None:
     ann, x = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)), torch.rand(20, 8)
     snn = ftbc.convert(ann, x, 4, "maximum").to(dtype)
-    refused(InputError, ("small currents", "snn.float()"), snn, x.to(dtype))
+    for engine in ENGINES:
+        refused(InputError, ("small currents", "snn.float()"), snn, x.to(dtype), engine=engine)
     refused(InputError, ("float32 nor float64", "snn.float()"), snn.save, tmp_path / "half.snn")
     assert not list(tmp_path.iterdir())
 

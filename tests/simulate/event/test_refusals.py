@@ -79,13 +79,6 @@ def test_a_network_elsewhere(refused: Refused) -> None:
     refused(InputError, ("CPU", "meta"), snn, x.to("meta"), engine="event")
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_other_precisions(dtype: torch.dtype, refused: Refused) -> None:
-    snn, x = network()
-    refused(InputError, ("float32 or float64", str(dtype), "snn.float()"), snn.to(dtype), x.to(dtype), engine="event")
-    assert snn(x.to(dtype)).dtype == dtype
-
-
 def test_without_numba_the_extra_is_named_and_all_else_works(run_python: RunPython) -> None:
     code = (
         blocking("numba", "llvmlite")

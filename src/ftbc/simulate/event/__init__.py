@@ -44,11 +44,6 @@ def event_engine(
             raise InputError(
                 f"the event engine runs on the CPU, but the network is on {tensor.device}: choose another engine"
             )
-        if tensor.dtype not in (torch.float32, torch.float64):
-            raise InputError(
-                f"the event engine computes in float32 or float64, but the network is {tensor.dtype}: choose another "
-                "engine, or convert the network with snn.float()"
-            )
     require_compiler()
     from ftbc.simulate.event.engine import EventEngine
 
