@@ -9,8 +9,6 @@ import importlib.util
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import torch
-
 from ftbc.errors import InputError, MissingExtraError
 from ftbc.graph.ir import Graph
 
