@@ -47,7 +47,7 @@ CalibrationData = Annotated[
     str | None, typer.Option(help="Where calibration images come from (default: the training split of --data)")
 ]
 Normalisation = Annotated[
-    str | None, typer.Option("--normalise", help=f"One of {', '.join(data.NORMALISATIONS)}(default: that of the data)")
+    str | None, typer.Option("--normalise", help=f"One of {', '.join(data.NORMALISATIONS)} (default: that of the data)")
 ]
 Images_ = Annotated[int, typer.Option("--images", min=1, help="How many training images to calibrate on")]
 Mirrored = Annotated[
