@@ -29,6 +29,7 @@ NETWORKS = {
     "vgg16-cifar10": "own VGG-16 on CIFAR-10",
     "mobilenet-cifar10": "own MobileNet on CIFAR-10",
     "resnet20-qcfs4-cifar10": "own ResNet-20 with QCFS on CIFAR-10",
+    "vgg16-qcfs4-cifar10": "own VGG-16 with QCFS on CIFAR-10",
     "resnet20-trelu-cifar10": "own ResNet-20 with a clipped ReLU on CIFAR-10",
     "resnet20-sliprelu-cifar10": "own ResNet-20 with SlipReLU on CIFAR-10",
     "resnet20-ratenorm-cifar10": "own ResNet-20 with rate-norm layers on CIFAR-10",
