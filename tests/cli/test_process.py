@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import ftbc
 
@@ -38,6 +41,15 @@ def test_results_go_where_they_are_sent_though_the_bar_is_on_a_terminal(
     shown = _read_all(terminal)
     assert process.returncode == 0 and "mean-square, T = 2" in out and "\x1b" not in out
     assert "evaluating" in shown and "mean-square" not in shown
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_work_is_done_though_nobody_listens(folder: Path, environment: dict[str, str], closed: str) -> None:
+    command = [sys.executable, "-c", MAIN, "convert", "nets.py:good", *QUICK, "--steps", "2", "--to", "net.snn"]
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.join(command)} {closed}"], cwd=folder, env=environment, capture_output=True, timeout=120
+    )
+    assert done.returncode == 0 and ftbc.load(folder / "net.snn").steps == 2, done
 
 
 def _read_all(terminal: int) -> str:
